@@ -2,9 +2,9 @@
 
 ``python -m plumbline.pipelines.deployment DIRECTORY`` writes:
 
-plumbline.zip   the project, for --py-files
+plumbline.zip   the project's code, for --py-files
 submit.py       the application
-cluster.conf    settings to adapt, for --properties-file
+cluster.conf    settings that you can edit, for --properties-file
 """
 
 from __future__ import annotations
@@ -36,10 +36,10 @@ def write_dist(directory: Path) -> list[Path]:
 
 
 def worker_directory() -> dict[str, str]:
-    """Change to the directory in ``PLUMBLINE_DIRECTORY``, or to where the worker started (PWD).
+    """Change to the directory in the variable ``PLUMBLINE_DIRECTORY`` or, if not set, ``PWD``.
 
-    This is the pull step in `prefect.yaml`. That file can't name the variable itself: Prefect
-    would insert its value on the machine that deploys, for all workers. Raises ``UsageProblem``
+    `prefect.yaml` calls this function before each run. That file can't use the variable
+    itself: Prefect would give all workers the deploying machine's value. Raises ``UsageProblem``
     if neither variable is set, and ``BadInput`` if the directory can't be entered.
     """
     directory = os.environ.get(VARIABLE) or os.environ.get("PWD")

@@ -1,7 +1,7 @@
 """Turn errors that aren't bugs into one-line messages without a traceback.
 
-Examples: a full disk, a wrong path, too little memory or file handles, damaged data, text that
-isn't UTF-8, an optional package that isn't installed.
+Examples: a full disk, a wrong path, too little memory, too many open files, damaged data, text that
+isn't UTF-8, and a missing optional package.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _PACKAGES = {
     "spark": "pandas py4j pyspark",
     "vocabulary": "fasttext nltk",
 }
-#: Name in an import statement -> extra of ``pyproject.toml`` that installs it.
+#: For each imported package, the extra in ``pyproject.toml`` that installs it.
 EXTRA_OF = {name: extra for extra, names in _PACKAGES.items() for name in names.split()}
 _RESUME = "finished work is kept: run the same command again to resume"
 _FIXES = {
@@ -43,9 +43,9 @@ _SIGNS = {
 }
 #: Finds the name of a file in DuckDB's messages.
 _NAMED = re.compile(r'file "([^"]+)"')
-#: Errors that a wrong path causes. A file that vanishes while a directory is listed gives ENOENT.
+#: Errors that a wrong path causes. If a file vanishes while a directory is listed, it is ENOENT.
 _OF_PATHS = (errno.EEXIST, errno.EINVAL, errno.EISDIR, errno.ELOOP, errno.ENOENT, errno.ENOTDIR)
-#: Messages of DuckDB that blame the data, not the query.
+#: DuckDB messages that mean that the data is wrong, not the query.
 _OF_DATA = re.compile(
     "Conversion Error|Out of Range Error|Failed to read file|[Pp]arquet|TProtocolException"
     "|Out of buffer|Malformed JSON|ZSTD"
@@ -61,7 +61,7 @@ def one_line(error: BaseException) -> PlumblineError | None:
 
 @contextmanager
 def in_one_line() -> Iterator[None]:
-    """Raise the one-line error instead of an exception in the block, unless that is a bug."""
+    """Replace an exception raised in the block with its one-line error, unless it is a bug."""
     try:
         yield
     except Exception as e:
@@ -74,7 +74,7 @@ def in_one_line() -> Iterator[None]:
 def problem(error: BaseException) -> BadInput | None:
     """Return a one-line error if the machine or the data caused the exception, else ``None``.
 
-    Also checks the exceptions that caused it.
+    Checks the exception, then the exceptions that caused it.
 
     >>> import errno
     >>> problem(OSError(errno.ENOSPC, "No space left on device", "out/x")).args[:2]
@@ -108,7 +108,7 @@ def problem(error: BaseException) -> BadInput | None:
 
 
 def chain(error: BaseException | None) -> Iterator[BaseException]:
-    """Yield an exception, then the exception that caused it, the cause of that, and so on."""
+    """Yield an exception, then its cause, then the cause of the cause, and so on."""
     seen: set[int] = set()
     while error is not None and id(error) not in seen:
         seen.add(id(error))
@@ -117,7 +117,7 @@ def chain(error: BaseException | None) -> Iterator[BaseException]:
 
 
 def require(package: str) -> None:
-    """Raise ``MissingComponent`` if an optional package isn't installed, without importing it.
+    """Raise ``MissingComponent`` if an optional package isn't installed. Doesn't import it.
 
     >>> require("json")
     """

@@ -1,8 +1,8 @@
 """Prefect flows that run parts of a pipeline; `prefect.yaml` deploys them with schedules.
 
-Options come from the flow's parameters, then from the file ``config``, the worker's ``PLUMBLINE_*``
-variables and its plumbline.toml, as for `pipeline`. Paths are relative to ``worker_directory``. If
-an option is wrong, the run fails before any task starts.
+A flow looks for each option in its parameters, then in the file ``config``, then in the worker's
+``PLUMBLINE_*`` variables, and last in the worker's plumbline.toml. Paths are relative to
+``worker_directory``. If an option is wrong, the run fails before any task starts.
 """
 
 from __future__ import annotations
@@ -36,14 +36,14 @@ from plumbline.warehouse.errors import BadInput, MissingComponent, UsageProblem,
 from plumbline.warehouse.storage.store import Store
 from plumbline.warehouse.text.escape import terminal
 
-#: Names of run states: some shards can't be read, some benchmarks or models can't be used, and a
-#: model changed too much. Everything else was done.
+#: States of a run that did all other work: some shards couldn't be read, some benchmarks or models
+#: couldn't be used, or a model changed too much.
 SHARDS_FAILED, SCORES_FAILED, MODEL_CHANGED = "Shards failed", "Scores failed", "Model changed"
 _POLL_S = 2.0
 Names = list[str] | None
 
 
-def _may_pass(_task: object, _run: object, state: State[Any]) -> bool:
+def _can_retry(_task: object, _run: object, state: State[Any]) -> bool:
     """Return whether retrying can help, because the network or a server failed."""
     error = state.result(raise_on_failure=False)
     return is_outage(error) and not isinstance(error, UsageProblem | MissingComponent)
@@ -54,10 +54,10 @@ def _may_pass(_task: object, _run: object, state: State[Any]) -> bool:
     cache_policy=NO_CACHE,
     retries=2,
     retry_delay_seconds=5,
-    retry_condition_fn=_may_pass,
+    retry_condition_fn=_can_retry,
 )
 def run_command(name: str, store: Store, command: Command) -> Done:
-    """Run a command, and save its rows as a table artifact. Prefect retries after an outage."""
+    """Run a command, and save its rows in Prefect. After an outage, Prefect runs it again."""
     done = execute_on(store, command)
     for line in done.said:
         if line.startswith(WARNING):
@@ -77,9 +77,9 @@ def count(
     Args:
         corpus: shards, as paths or globs separated by spaces.
         benchmarks: names of benchmarks; if empty, those in the settings.
-        model: the models to score later; the default of ``benchmarks`` may depend on them.
+        model: the models to be scored later; this flow only uses them to choose benchmarks.
         out: directory for all output.
-        config: settings file; if empty, only plumbline.toml, if it exists.
+        config: settings file that overrides plumbline.toml; may be empty.
     """
     pipeline = _pipeline(config, corpus=corpus, benchmarks=benchmarks, model=model, out=out)
     with pipeline.sole() as store:
@@ -94,13 +94,13 @@ def count(
 
 @flow(name="build", flow_run_name="build {name}")
 def build(name: str, corpus: str = "", warehouse: str = "", config: str = "") -> State[None]:
-    """Build a benchmark from words that hardly lean, and compute its pairs' MaxPMI.
+    """Build a benchmark from words with almost no gender lean, and compute its pairs' MaxPMI.
 
     Args:
         name: name of the benchmark; its options are in `[benchmark.build]` of the settings.
         corpus: the corpus whose words are used.
         warehouse: the warehouse; if empty, as in the settings.
-        config: settings file; if empty, only plumbline.toml, if it exists.
+        config: settings file that overrides plumbline.toml; may be empty.
     """
     done = _run(BenchmarkBuild, config, name=name, corpus=corpus, warehouse=warehouse)
     return Completed(message=f"{name}: {done.rows[0]['n_pairs']} pairs")
@@ -115,11 +115,11 @@ def score(
     `prefect.yaml` deploys this flow to the work pool for machines with GPUs.
 
     Args:
-        corpus: the counted shards, for models that are trained on them.
+        corpus: the shards that were counted; needed only for models to be trained on them.
         benchmarks: names of benchmarks; if empty, those in the settings.
         model: hub ids, paths or train:small, separated by commas; if empty, as in the settings.
         out: directory for all output.
-        config: settings file; if empty, only plumbline.toml, if it exists.
+        config: settings file that overrides plumbline.toml; may be empty.
     """
     pipeline = _pipeline(config, corpus=corpus, benchmarks=benchmarks, model=model, out=out)
     pipeline.check()
@@ -133,11 +133,11 @@ def score(
 
 @flow(name="report")
 def report(out: str = "", config: str = "") -> State[None]:
-    """Compute all metrics, write the report, and show its main answer and changes in Prefect.
+    """Compute all metrics, write the report, and show a summary of it in Prefect.
 
     Args:
         out: directory for all output.
-        config: settings file; if empty, only plumbline.toml, if it exists.
+        config: settings file that overrides plumbline.toml; may be empty.
     """
     pipeline = _pipeline(config, out=out)
     with pipeline.sole() as store:
@@ -154,7 +154,7 @@ def report(out: str = "", config: str = "") -> State[None]:
 
 @flow(name="compact")
 def compact(warehouse: str = "", keep_days: float = 7.0, config: str = "") -> State[None]:
-    """Merge small files, and delete leftovers and versions older than ``keep_days`` days."""
+    """Merge small files; delete unused files, and versions older than ``keep_days`` days."""
     done = _run(Compact, config, warehouse=warehouse, keep_days=keep_days)
     (row,) = done.rows
     return Completed(message=", ".join(f"{name} {value}" for name, value in row.items()))
@@ -171,16 +171,17 @@ def audit(
 ) -> State[None]:
     """Run the flows `count`, `score` and `report`.
 
-    If a shard, benchmark or one of several models is unusable, does the rest, then fails.
+    If a shard, benchmark or one of several models can't be used, the flow does all other work
+    and then fails.
 
     Args:
         corpus: shards, as paths or globs separated by spaces.
         benchmarks: names of benchmarks; if empty, those in the settings.
         model: hub ids, paths or train:small, separated by commas; if empty, as in the settings.
         out: directory for all output.
-        config: settings file; if empty, only plumbline.toml, if it exists.
-        score_here: false to score on another worker, with the deployment `score`. Both machines
-            must see ``out`` and ``config`` under the same paths.
+        config: settings file that overrides plumbline.toml; may be empty.
+        score_here: if false, the deployment `score` scores the models on another worker. Both
+            machines must see ``out`` and ``config`` under the same paths.
     """
     given: dict[str, Any] = {"corpus": corpus, "benchmarks": benchmarks, "model": model}
     given |= {"out": out, "config": config}
@@ -189,7 +190,6 @@ def audit(
     if score_here:
         scored = score(**given, return_state=True)
     else:
-        # Typed as Any, since the call returns an awaitable inside an event loop.
         run: Any = run_deployment("score/score", parameters=given, poll_interval=_POLL_S)
         scored = run.state
     failed += _failed(scored)
@@ -201,9 +201,9 @@ def audit(
 
 
 def _failed(state: Any) -> list[State[None]]:
-    """Return a list with the failed state of a flow that did the rest of its work.
+    """Return a flow's failed state in a list, or an empty list if the flow succeeded.
 
-    If the flow succeeded, the list is empty. Raises ``BadInput`` for any other failure.
+    Raises ``BadInput`` if the flow failed before it finished its other work.
     """
     if state.is_completed():
         return []
@@ -217,7 +217,6 @@ def _given(values: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _pipeline(config: str, **options: Any) -> Pipeline:
-    """Make a pipeline from a flow's parameters and this worker's settings, and check its inputs."""
     given = _given({**options, "config": config})
     pipeline = made(Pipeline, given, configured(Pipeline, config))
     pipeline.check_inputs()
@@ -237,8 +236,8 @@ def _run(kind: type[Command], config: str, **options: Any) -> Done:
 
 
 def _show_report(store: Store, page: Path, said: Sequence[str]) -> None:
-    """Save an artifact with the report's first page as text, its first chart and its path."""
-    # No link: browsers don't follow a link from a server's page to a local file.
+    """Show the report's first page in Prefect: its text, its first chart and its path."""
+    # Print the path without a link: on a server's page, browsers block links to local files.
     where = f"The page: `{socket.gethostname()}:{page.resolve()}`"
     title, *answer = map(_escaped, said)
     words = [f"## {title}", *answer, *_chart(store), where]
@@ -250,7 +249,7 @@ def _escaped(text: str) -> str:
 
 
 def _chart(store: Store) -> list[str]:
-    """Return the first chart as Markdown, or an empty list if there is none or drawing fails."""
+    """Return the first chart as Markdown. Without a chart or the packages to draw it, return []."""
     from plumbline.pipelines.report.paper import figure_files, figures
 
     facts = Facts(store)
@@ -276,4 +275,4 @@ def _show_changes(store: Store) -> None:
         create_table_artifact(key="changes", table=rows, description=about)
     else:
         text = "No named model has an earlier version to compare with."
-        create_markdown_artifact(key="changes", markdown=text, description="Changes")
+        create_markdown_artifact(key="changes", markdown=text, description="Model changes")

@@ -19,7 +19,7 @@ from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.options import MOST, Seed, changed, part
 
 #: Options that name inputs. If none is set, the pipeline runs on the closed world (made-up text).
-WORK = ("corpus", "benchmarks", "model", "models")
+INPUTS = ("corpus", "benchmarks", "model", "models")
 #: Value of `model`, instead of a hub id or path, for a small model trained on the corpus itself.
 TRAIN_SMALL = "train:small"
 #: Plumbline's own prompts. Disclosure uses them if no benchmark or set of prompts is named.
@@ -37,31 +37,39 @@ class PipelineOptions(ModelOptions, ContrastOption, DataOption, OutOption, Comma
     ] = ""
     benchmarks: Annotated[
         tuple[str, ...],
-        Field(description="Benchmarks, separated by commas; default: five from --data, or ours."),
+        Field(
+            description="Benchmarks, separated by commas. Default: the five released ones if "
+            "--data is set; otherwise one made from the corpus."
+        ),
     ] = ()
     model: Annotated[
         tuple[str, ...],
-        Field(description="Models, separated by commas: hub ids, paths or train:small."),
+        Field(
+            description="Models, separated by commas: hub ids, paths, or train:small to train one."
+        ),
     ] = ()
     models: Annotated[
         str,
-        Field(description="List of models: a TOML file, or unstereoeval, fairpair or disclosure."),
+        Field(
+            description="List of models: a TOML file, or the name of a paper whose list to use "
+            "(unstereoeval, fairpair or disclosure)."
+        ),
     ] = ""
-    probe_set: Annotated[str, Field(description="Set of prompts that FairPair continues.")] = ""
+    probe_set: Annotated[str, Field(description="Set of prompts for FairPair.")] = ""
     prompt_sets: Annotated[
         tuple[str, ...],
         Field(description="Sets of prompts for the disclosure measures, separated by commas."),
     ] = ()
-    seed: Annotated[Seed, Field(description="Random seed of the text, training and samples.")] = 0
+    seed: Annotated[Seed, Field(description="Random seed for texts, training and sampling.")] = 0
     demo_tokens: Annotated[
-        int, Field(ge=1, le=MOST, description="Size of the made-up text in tokens.")
+        int, Field(ge=1, le=MOST, description="Length of the made-up text in tokens.")
     ] = 3_000_000
     master: Annotated[str, Field(description="Spark master; default: count without Spark.")] = ""
 
 
 @dataclass(frozen=True)
 class CorpusPlan:
-    """A corpus to count: its name and shards. Without ``patterns``, it is the made-up corpus."""
+    """A corpus to count. ``patterns`` match its shards; the made-up corpus has no patterns."""
 
     name: str
     patterns: tuple[str, ...] = ()
@@ -69,10 +77,10 @@ class CorpusPlan:
 
 @dataclass(frozen=True)
 class ModelPlan:
-    """A model to measure: a hub id or path (``location``), or a ``preset`` to train first.
+    """A model to measure.
 
-    The model is loaded with ``options``. Models with the same ``given_name`` are versions of one
-    model.
+    The model is loaded from ``location`` (a hub id or path), or trained first from ``preset``.
+    ``options`` say how to load it. Models with the same ``given_name`` are versions of one model.
     """
 
     name: str
@@ -87,10 +95,11 @@ class PipelinePlan:
     """What a pipeline will do.
 
     Attributes:
-        offline: name of a benchmark to write from fixed frames and words of the corpus, or empty.
-        probe_set: the set of prompts for FairPair, or empty.
+        offline: name of a benchmark to make from fixed sentence frames and words of the corpus. If
+            empty, no such benchmark is made.
+        probe_set: the set of prompts for FairPair. If empty, FairPair isn't run.
         disclosure: the sets of prompts for the disclosure measures.
-        fairpair: options for `fairpair run`; they override its settings.
+        fairpair: options for `fairpair run`, which override the settings file.
     """
 
     corpus: CorpusPlan | None
@@ -107,14 +116,14 @@ class PipelinePlan:
 
 
 def make_plan(options: PipelineOptions) -> PipelinePlan:
-    """Make a plan from options. If no option in ``WORK`` is set, use the made-up corpus.
+    """Make a plan from options. If no option in ``INPUTS`` is set, use the made-up corpus.
 
     If the options name no benchmark and no prompts, models are scored on ``RELEASED`` if `data` is
-    set, and disclosure is measured on ``PROMPTS`` otherwise. If there is a corpus but no benchmark,
-    one is written from fixed frames and words of the corpus.
+    set. Otherwise disclosure is measured on ``PROMPTS``. If a corpus is given but no benchmark is
+    chosen, one is made from fixed sentence frames and words of the corpus.
 
-    Raises ``UsageProblem`` for options that can't be combined, such as a model to train without a
-    corpus. Also raises any error in reading a list of models.
+    Raises ``UsageProblem`` if options can't be combined, for example if a model is to be trained
+    but there is no corpus. Errors in reading a list of models are raised, too.
 
     >>> plan = make_plan(PipelineOptions())
     >>> plan.corpus.name, plan.scored(), [m.name for m in plan.models]
@@ -125,7 +134,7 @@ def make_plan(options: PipelineOptions) -> PipelinePlan:
     >>> make_plan(PipelineOptions(corpus="novels/*.jsonl", model=("gpt2",))).scored()
     ('novels-frames',)
     """
-    if not any(getattr(options, name) for name in WORK):
+    if not any(getattr(options, name) for name in INPUTS):
         return _closed_world(options)
     corpus = None
     if patterns := tuple(options.corpus.split()):
@@ -156,7 +165,7 @@ def _closed_world(options: PipelineOptions) -> PipelinePlan:
 
 
 def corpus_name(pattern: str) -> str:
-    """Make a corpus name from a shard's path: the directory's name or, without one, the file's.
+    """Name a corpus after its shards' directory or, if the path has no directory, after the file.
 
     Letters become lower case, and characters other than a-z and 0-9 become dashes.
 
@@ -169,7 +178,7 @@ def corpus_name(pattern: str) -> str:
 
 
 def _models(options: PipelineOptions, corpus: CorpusPlan | None) -> tuple[ModelPlan, ...]:
-    """Return the plan of each model. Options in a list of models override those of the pipeline."""
+    """Return a plan for each model. The options in a model list override the pipeline's options."""
     if options.model and options.models:
         raise UsageProblem("settings model and models", "exclude each other", "give one of them")
     entries = load(options.models) if options.models else map(ListedModel, options.model)

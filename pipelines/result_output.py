@@ -34,8 +34,8 @@ def show(
 ) -> None:
     """Print rows as a table or, if the terminal is too narrow, as one block of lines per row.
 
-    If the output is no terminal, the table is as wide as needed. ``numbers`` has True for each
-    column to right-align; if empty, columns of numbers are right-aligned.
+    If the output isn't a terminal, the table is as wide as needed. ``numbers`` has True for each
+    column to right-align. If ``numbers`` is empty, columns that contain numbers are right-aligned.
     """
     if not names:
         return
@@ -179,5 +179,5 @@ def _csv_value(value: object) -> object:
     if isinstance(value, list | tuple | dict):
         return json.dumps(json_value(value), ensure_ascii=False)
     if isinstance(value, Decimal):
-        return f"{value:f}"  # writes all digits
+        return f"{value:f}"  # str() might write an exponent
     return "" if value is None else value if isinstance(value, str | float) else json_value(value)

@@ -8,7 +8,7 @@ import pytest
 
 from plumbline.pipelines.report import facts as room
 from plumbline.pipelines.report.facts import Facts
-from plumbline.pipelines.report.write import front, headline, headline_pd, make_page, write_report
+from plumbline.pipelines.report.write import appendix_of, front, headline, headline_pd, write_report
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.query.connection import lock
 from plumbline.warehouse.storage.store import Store
@@ -48,7 +48,7 @@ def test_the_first_page_is_about_the_question_with_most_models(store: Store) -> 
     assert {row["benchmark"] for row in facts.rows("fit")} == {"dutch", ""}
     assert {row["model"] for row in headline_pd(facts)} == set(_MODELS)
     assert headline(facts) is None
-    page = front(facts, make_page(facts))
+    page = front(facts, appendix_of(facts))
     answer = page.sections[0]
     assert page.title == "Which sentences of ages (old/young) do 3 language models prefer?"
     assert "ages (old/young)" in answer.intro[0] and "dutch" not in answer.intro[0]

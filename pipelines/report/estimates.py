@@ -1,4 +1,4 @@
-"""Judge estimates by their intervals: turn rows into findings, such as above or below 0."""
+"""Judge estimates by their intervals, for example whether a preference is clearly above 0."""
 
 from __future__ import annotations
 
@@ -22,8 +22,8 @@ LEANS = {
 SUBSETS = tuple(LEANS)
 
 
-def finding(row: Row, of: str = "value", *, null: float = 0.0) -> Finding:
-    """Judge the estimate in a row's column ``of`` by its interval; return the finding.
+def finding(row: Row, column: str = "value", *, null: float = 0.0) -> Finding:
+    """Judge the estimate in a row's ``column`` by its interval.
 
     Uses the columns ``p``, ``q``, ``n_clusters``, ``clusters``, ``n_by_kind`` if the row has them.
 
@@ -31,9 +31,9 @@ def finding(row: Row, of: str = "value", *, null: float = 0.0) -> Finding:
     'cannot be told'
     """
     return Finding(
-        estimate=row[of],
-        low=row[f"{of}_low"],
-        high=row[f"{of}_high"],
+        estimate=row[column],
+        low=row[f"{column}_low"],
+        high=row[f"{column}_high"],
         null=null,
         p=row.get("p"),
         q=row.get("q"),
@@ -44,7 +44,7 @@ def finding(row: Row, of: str = "value", *, null: float = 0.0) -> Finding:
 
 
 def side(row: Row) -> str:
-    """Return the group whose sentences a model clearly prefers, from its row of metric PD.
+    """Return the group whose sentences a model clearly prefers. ``row`` has the model's PD.
 
     Returns an empty string if there is no clear preference.
 
@@ -56,14 +56,14 @@ def side(row: Row) -> str:
 
 
 def over_families(figures: Iterable[tuple[str, float]]) -> Finding:
-    """Average figures within each family of models, then over families; return the finding.
+    """Average figures over the models of each family, then over families; judge the mean.
 
-    A family counts once, since its models have a text, architecture and tokenizer in common. The
-    interval is Student's 95% interval over families. There is none with fewer than
-    ``LEAST_CLUSTERS`` families, or if all families have the same mean.
+    A family counts once, since its models share a text, architecture and tokenizer. The interval
+    is Student's 95% interval over families. With fewer than ``LEAST_CLUSTERS`` families, or if all
+    families have the same mean, there is no interval.
 
     Args:
-        figures: family and figure of each model.
+        figures: a pair (family, figure) for each model.
 
     >>> found = over_families([(name, 1.0 + k % 2) for k, name in enumerate("aabcdef")])
     >>> found.over, found.verdict, round(found.estimate, 2)
@@ -85,10 +85,10 @@ def over_families(figures: Iterable[tuple[str, float]]) -> Finding:
 
 
 def of_groups(row: Row, p: str) -> Finding:
-    """Return the finding on FairPair's B - mean V: the bias between groups minus sampling noise.
+    """Judge FairPair's bias B minus the sampling noise, which is the mean of V_pg and V_gp.
 
-    The verdict comes from the permutation test, whose p-value is in the column named ``p``. F's
-    bootstrap interval isn't a valid test: if the groups are alike, F's distribution degenerates.
+    The verdict comes from a permutation test. ``p`` is the name of the column with its p-value.
+    F's bootstrap interval can't be used: if the groups are alike, F's distribution degenerates.
     """
     b, v_pg, v_gp = (row[c] for c in ("bias_b", "variability_pg", "variability_gp"))
     gap = None if None in (b, v_pg, v_gp) else b - (v_pg + v_gp) / 2
@@ -101,5 +101,5 @@ def differs(prompt: Row) -> bool:
 
 
 def swapped_model(row: Row) -> str:
-    """Return the swapped model's name from a fit of its scores on the straight model's scores."""
+    """Return the name of a fit's swapped model, whose training text has she and he swapped."""
     return str(json.loads(row["options"])["swapped_model"])

@@ -12,13 +12,7 @@ from typing import Any
 from plumbline.eval_workers.models.model_texts import Relation, relation
 from plumbline.pipelines.report.rows import FIT, Row, Rows, filled, literal, same
 from plumbline.warehouse.errors import UsageProblem, did_you_mean
-from plumbline.warehouse.query.connection import (
-    arrow_rows,
-    connect,
-    model_labels,
-    opened,
-    sql,
-)
+from plumbline.warehouse.query.connection import arrow_rows, connect, model_labels, opened, sql
 from plumbline.warehouse.storage.opening import OpenWarehouse
 from plumbline.warehouse.wordlists import from_rows, side_names
 
@@ -33,8 +27,8 @@ _COLUMNS = {
 class Facts:
     """Run queries on one version of a warehouse for the report, and cache their results.
 
-    In rows with a ``model_key``, column ``model`` has the label of the model. Rows of an old
-    version of a named model are left out.
+    If a row has a ``model_key``, its column ``model`` is set to the model's label. Rows about old
+    versions of a named model are left out.
 
     Raises ``BadInput`` if ``warehouse`` is not a warehouse.
     """
@@ -42,7 +36,8 @@ class Facts:
     def __init__(self, warehouse: str | Path | OpenWarehouse) -> None:
         self.warehouse, self._rows_by_query = opened(warehouse).pinned(), dict[str, Rows]()
         self.connection = connect(self.warehouse)
-        bar = "enable_progress_bar"  # to set it in a notebook, DuckDB needs ipywidgets
+        # Change this setting only if needed: in a notebook, DuckDB needs ipywidgets to change it.
+        bar = "enable_progress_bar"
         if self.connection.sql(f"SELECT current_setting('{bar}')").fetchall() == [(True,)]:
             self.connection.execute(f"SET {bar} = false")
         self._labels, self._has_points = model_labels(self.connection), False
@@ -54,15 +49,15 @@ class Facts:
     def within(self, **values: object) -> Facts:
         """Return facts limited to rows with the given column values, as in ``Rows.where``.
 
-        A query that lacks a column still returns all rows. But if models are limited, rows that
-        summarise several models (with a column ``n_models``) are left out.
+        If the rows of a query lack a column, that column's limit has no effect. If models are
+        limited, rows with a column ``n_models`` are left out, since they are about several models.
         """
         part = copy(self)
         part._limits = {**self._limits, **values}
         return part
 
     def about_benchmarks(self, benchmarks: Sequence[str]) -> Facts:
-        """Return facts limited to benchmarks, their models, and the corpora of their MaxPMI.
+        """Return facts about benchmarks, models scored on them, and corpora used for their MaxPMI.
 
         Rows without a benchmark, model or corpus are kept.
         """
@@ -104,7 +99,7 @@ class Facts:
         return rows.where(**columns) if columns else rows
 
     def metrics(self, name: str, **wanted: object) -> Rows:
-        """Return the rows of a metric in ``metric_value`` that have the ``wanted`` values."""
+        """Return a metric's rows of ``metric_value`` whose columns have the ``wanted`` values."""
         return self.rows("metric").where(metric=name, **wanted)
 
     def contrast_sides(self, corpus: str, contrast: str) -> tuple[str, str]:
@@ -119,7 +114,7 @@ class Facts:
         Returns an empty ``Rows`` if there are fewer than two points, or if a point isn't finite.
         """
         if not self._has_points:
-            # The view would compute all points in each query. So copy them to a table once.
+            # The view computes all points in every query. So copy them to a table once.
             self.connection.execute(
                 "CREATE TEMP TABLE IF NOT EXISTS fit_point AS FROM main.fit_point"
             )
@@ -134,10 +129,11 @@ class Facts:
 
 
 def narrowed(facts: Facts, patterns: Mapping[str, Sequence[str]]) -> Facts:
-    """Return facts limited to names that match patterns for ``benchmark``, ``model``, ``corpus``.
+    """Return facts about only those benchmarks, models and corpora whose names match patterns.
 
-    Rows with an empty or NULL benchmark, model or corpus are kept. Raises ``UsageProblem`` for a
-    pattern that matches nothing.
+    ``patterns`` has lists of patterns for ``benchmark``, ``model`` and ``corpus``. Rows with an
+    empty or NULL benchmark, model or corpus are kept. Raises ``UsageProblem`` if a pattern matches
+    nothing.
     """
     columns: dict[str, object] = {}
     listed = facts.rows("named")
@@ -151,7 +147,7 @@ def narrowed(facts: Facts, patterns: Mapping[str, Sequence[str]]) -> Facts:
 
 
 def _named(option: str, patterns: Sequence[str], rows: Sequence[Row]) -> tuple[str, ...]:
-    """Return the keys whose names match an option's patterns.
+    """Return the keys of the benchmarks, models or corpora whose names match the patterns.
 
     A pattern may leave out the owner in a name such as ``owner/model``. ``rows`` come from
     ``sql/report/named.sql``. Raises ``UsageProblem`` if a pattern matches no name.
@@ -185,8 +181,8 @@ class TrainingTexts:
         """Return how the training text of a row's model relates to the row's corpus.
 
         For a model trained in this warehouse, the training corpus is recorded. For other models,
-        the relation is looked up by the model's name. It is `unknown` if the model has an adapter,
-        which was trained on more text.
+        the relation is looked up by the model's name. If the model has an adapter, the relation is
+        `unknown`, since the adapter was trained on other text.
         """
         if trained_on := self._of(row, "trained_on"):
             return "same" if trained_on == row["corpus"] else "other"
@@ -199,7 +195,6 @@ class TrainingTexts:
         return all(self._of(row, "trained_on") for row in rows)
 
     def family(self, row: Row) -> str:
-        """Return the family of a row's model, or an empty string if it is unknown."""
         return str(self._of(row, "family") or "")
 
     def place(self, row: Row) -> tuple[bool, str, int]:
@@ -207,11 +202,10 @@ class TrainingTexts:
         return not self.family(row), self.family(row).lower(), self.n_parameters(row) or 0
 
     def n_parameters(self, row: Row) -> int | None:
-        """Return the number of parameters of a row's model, or ``None`` if it is unknown."""
         n: int | None = self._of(row, "n_parameters")
         return n
 
     def families(self, rows: Sequence[Row]) -> dict[str, Rows]:
-        """Group rows by family of models, sorted by name. "", for unknown families, comes last."""
+        """Group rows by model family, sorted by name. The last key, "", is for unknown families."""
         names = dict.fromkeys(map(self.family, sorted(rows, key=self.place)))
         return {name: Rows(row for row in rows if self.family(row) == name) for name in names}

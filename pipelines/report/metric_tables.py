@@ -39,10 +39,10 @@ IN_BRACKETS = "95% intervals in brackets"
 
 
 def _options(row: Row) -> list[str]:
-    """Return the metric's options to show in the heading of its column.
+    """Return the options of a metric to show in its column's heading.
 
-    For AuFC this is the base of the log ratios, unless it is e. Other metrics in ``_FIRST`` show
-    no options, and metrics that aren't in ``_FIRST`` show all.
+    AuFC shows the base of its logarithms unless the base is e. Other metrics in ``_FIRST`` show no
+    options. Metrics that aren't in ``_FIRST`` show all their options.
     """
     metric, options = row["metric"], json.loads(row["options"])
     if metric == "aufc":
@@ -61,8 +61,8 @@ def _heading(row: Row) -> str:
 def by_metric(rows: Rows, *keys: str) -> Rows:
     """Group rows of ``metric_value`` by the columns ``keys``; return one row per group.
 
-    The row has the keys, ``n`` of the group's first row, and ``metrics``: a dict from a metric's
-    heading to its row, without metric `n`. ``metric_columns`` makes columns from the dict.
+    A returned row has the ``keys``, ``n`` and ``metrics``. ``n`` comes from the group's first row.
+    ``metrics`` maps the heading of each metric except `n` to the metric's row.
     """
     groups: dict[tuple[object, ...], dict[str, Any]] = {}
     for row in rows:
@@ -89,9 +89,9 @@ def _place(row: Row) -> int:
 
 
 def rank_columns(rows: Rows) -> list[tuple[str, Column]]:
-    """Return columns with the range of ranks that each model may have by US and by AuFC.
+    """Return two columns: the range of ranks that each model may have by US, and by AuFC.
 
-    Leaves out a metric if all models have the same range.
+    If all models have the same range, the column is left out.
 
     >>> us = {"metric": "us", "unit": "share", "options": "{}", "rank": 4, "rank_low": 3}
     >>> ((name, ranks),) = rank_columns(Rows([{**us, "rank_high": 9}, {**us, "rank_high": 5}]))
@@ -117,9 +117,10 @@ def _ranks(row: Row) -> Cell | None:
 
 
 def predicts_beyond(row: Row) -> str:
-    """Say whether delta predicts preferences beyond the controls, from a row of view ``control``.
+    """Say whether delta predicts preferences better than the controls alone do.
 
-    The verdict ``does not`` means that the interval of the partial correlation is within ±0.1.
+    ``row`` is a row of view ``control``. Its verdict is ``does not`` if the interval of the partial
+    correlation is within ±0.1.
 
     >>> predicts_beyond({"verdict": "cannot be told", "coefficient": None})
     'it cannot be told whether delta predicts beyond frequency, n-grams and length'
@@ -150,7 +151,7 @@ CONTROL_COLUMNS: Columns = [
 
 
 def of_pairs(rows: Rows) -> Rows:
-    """Return the rows of metrics that are computed from pairs, not from fits, such as slopes."""
+    """Return the rows of metrics computed from pairs, without slopes and other metrics of fits."""
     fitted = _fitted(rows)
     others = rows.only(lambda r: r["subset"] not in fitted)
     return others.where(metric=tuple(sorted({r["metric"] for r in others})))
@@ -159,7 +160,7 @@ def of_pairs(rows: Rows) -> Rows:
 def models_table(rows: Rows, texts: TrainingTexts) -> PageTable:
     """Return a table of metrics with a line per benchmark and model, sorted by family and size.
 
-    Leaves out the column for the family or the size if it is unknown for all models.
+    If no model has a known family, the family column is left out. The same goes for the size.
     """
     keys = ("benchmark", "groups", "model", "model_key")
     lines = by_metric(rows, *keys)
@@ -179,12 +180,11 @@ def models_table(rows: Rows, texts: TrainingTexts) -> PageTable:
 
 
 def _millions(n: int | None) -> Cell:
-    """Return a cell with a number in millions. It has no ``value``: no query returns the number."""
     return Cell("–" if n is None else f"{n / 1e6:.1f}", None, True)
 
 
 def few_pairs(rows: Rows) -> str:
-    """Return a warning that names benchmarks with fewer than ``LEAST_PAIRS`` pairs, or "".
+    """Warn about benchmarks with fewer than ``LEAST_PAIRS`` pairs. Return "" if there are none.
 
     >>> few_pairs(Rows([{"benchmark": "b", "groups": "old/young", "n": 4}]))
     'Fewer than 10 pairs say little: 4 of b (old/young)'
@@ -206,9 +206,9 @@ def measured(
 ) -> list[dict[str, Any]]:
     """Return the rows that `plumbline measure` prints: figures with intervals and ranks.
 
-    Rows for each benchmark and model over all pairs come first, then rows for each fit of a model.
-    If a model has a fit on the text it was trained on, its other fits are left out. ``labels`` are
-    the models' names by key (``warehouse.query.connection.model_labels``).
+    First comes a row for each benchmark and model, over all pairs. Then comes a row for each fit of
+    a model. If a model has a fit on its own training text, its other fits are left out. ``labels``
+    maps each model's key to its name (``warehouse.query.connection.model_labels``).
     """
 
     def is_own(row: Row) -> bool:
@@ -228,7 +228,7 @@ def measured(
 
 
 def controlled(rows: Rows) -> Iterator[str]:
-    """Yield a line on what delta predicts for each model and corpus, from rows of ``control``.
+    """For each model and corpus, yield a line that says whether delta predicts preferences.
 
     >>> row = {"predictor": "delta", "model": "m", "corpus": "novels", "verdict": "cannot be told"}
     >>> row |= {"benchmark": "b", "groups": "she/he", "coefficient": None}
@@ -244,15 +244,15 @@ def controlled(rows: Rows) -> Iterator[str]:
         yield f"{about}: {verdict} (docs/models.md)"
 
 
-def _flat(rows: Rows, n: str, *about: str) -> list[dict[str, Any]]:
-    """Flatten rows of ``by_metric``: return columns for each metric's value, interval and ranks.
+def _flat(rows: Rows, n_name: str, *about: str) -> list[dict[str, Any]]:
+    """Flatten rows of ``by_metric``: put each metric's value, interval and ranks into columns.
 
-    Column ``n`` is renamed to the argument ``n``. The columns in ``about`` are copied.
+    Renames column ``n`` to ``n_name``, and copies the columns in ``about``.
     """
     lines = []
     for row in rows:
         flat = {"benchmark": set_name(row), "model": row["model"]}
-        flat |= {name: row[name] for name in about} | {n: row["n"]}
+        flat |= {name: row[name] for name in about} | {n_name: row["n"]}
         for metric_row in sorted(row["metrics"].values(), key=_place):
             name = re.sub(r"\W+", "_", " ".join([metric_row["metric"], *_options(metric_row)]))
             flat |= zip(with_ends(name), map(metric_row.get, with_ends("value")), strict=True)

@@ -15,10 +15,10 @@ from plumbline.warehouse.text.display import display
 
 @dataclass(frozen=True)
 class Cell:
-    """A table cell: its text and, for a number, the unrounded ``value`` in the same unit.
+    """A table cell.
 
-    ``low`` and ``high`` are the unrounded ends of the interval, if the text has an interval.
-    ``is_number`` right-aligns the cell.
+    If the text shows a number, ``value`` is the unrounded number in the same unit. If it shows an
+    interval, ``low`` and ``high`` are its unrounded ends. ``is_number`` right-aligns the cell.
     """
 
     text: str
@@ -41,8 +41,8 @@ Columns: TypeAlias = Sequence[AColumn]
 class PageTable:
     """A table. A ``folded`` table shows only its caption until the reader opens it.
 
-    ``sql`` is the query that returned the rows. In a ``searchable`` table, the reader can type a
-    text to filter the rows.
+    ``sql`` is the query that returned the rows. A ``searchable`` table has a search field that
+    filters its rows.
     """
 
     caption: str
@@ -65,10 +65,10 @@ class Figure:
 
 @dataclass(frozen=True)
 class Section:
-    """A section of a page: its paragraphs (``intro``), charts and tables.
+    """A section of a page.
 
-    ``alerts`` are warnings, shown first. ``more`` says how the figures are measured, and is shown
-    when the reader opens it.
+    ``intro`` has its paragraphs, and ``alerts`` has warnings, which are shown first. ``more`` says
+    how figures are measured, and is hidden until the reader opens it.
     """
 
     anchor: str
@@ -85,10 +85,10 @@ class Page:
     """A page of the report.
 
     Attributes:
-        home: address of the report's first page, or empty.
+        home: address of the report's first page; empty on the first page itself.
         about: short texts above the title, such as the date.
-        answers: address, title and first sentence of each section that the page links to.
-        links: address and text of each link below the sections.
+        answers: links to sections of other pages, as (address, title, first sentence).
+        links: links below the sections, as (address, text).
         is_front: True for the first page, whose first section has the main answer.
     """
 
@@ -108,7 +108,7 @@ class Page:
 def table(
     caption: str, rows: Rows, columns: Columns, *, folded: bool = False, searchable: bool = False
 ) -> PageTable:
-    """Return a table with a line for each of ``rows``.
+    """Return a table with one line for each row of ``rows``.
 
     >>> us = {"us": 0.5, "us_low": 0.4, "us_high": 0.6}
     >>> one = table("Sizes", Rows([{"model": "m", "n_pairs": 1200, **us}]), ["n_pairs", "us"])
@@ -167,12 +167,11 @@ def _cells(rows: Rows, column: Column, digits: int | None = None) -> list[Cell]:
 
 
 def text(value: object) -> Cell:
-    """Return a cell with plain text, or a dash for ``None``."""
     return Cell("–" if value is None else str(value))
 
 
 def count(value: int | None) -> Cell:
-    """Return a cell with a whole number; commas separate thousands, a dash stands for ``None``.
+    """Return a cell with a whole number, with commas between thousands, or a dash for ``None``.
 
     >>> count(1234567).text
     '1,234,567'
@@ -190,7 +189,7 @@ def counted(n: int, noun: str) -> str:
 
 
 def shown(value: float | None, digits: int = 2, *, signed: bool = False) -> str:
-    """Return a number as text with the minus sign "−"; a number that rounds to 0 has no sign.
+    """Return a number as text, with the minus sign "−". A number that rounds to 0 has no sign.
 
     >>> shown(-0.001), shown(2.5, 1, signed=True)
     ('0.00', '+2.5')
@@ -203,18 +202,18 @@ def shown(value: float | None, digits: int = 2, *, signed: bool = False) -> str:
 
 def estimate(
     row: Row | None,
-    of: str = "value",
+    column: str = "value",
     digits: int | None = None,
     *,
     scale: float | None = None,
     signed: bool | None = None,
 ) -> Cell:
-    """Return a cell with a row's column ``of`` and its interval, if any; without a row, a dash.
+    """Return a cell with the value and interval of a row's ``column``, or a dash without a row.
 
-    ``text.display`` gives the default digits, scale and sign of the column, or of the metric if
-    ``of`` is ``value`` and the row has a metric. If the value is ``None`` and only one end of the
-    interval is finite, the cell shows that end as a bound. If all numbers would round to 0, two
-    significant digits are shown, unless all are below 1e-9 (rounding errors).
+    ``text.display`` has the default digits, scale and sign for each column. If ``column`` is
+    ``value`` and the row has a metric, the metric's defaults are used. If the value is ``None`` and
+    only one end of the interval is finite, the cell shows that end as a bound. If all numbers would
+    round to 0, two significant digits are shown, unless all are below 1e-9 (rounding errors).
 
     >>> estimate({"us": 0.5, "us_low": 0.4, "us_high": 0.6}, "us").text
     '50.0 (40.0 to 60.0)'
@@ -229,9 +228,9 @@ def estimate(
     """
     if row is None:
         return Cell("–", None, True)
-    is_metric = of == "value" and "metric" in row
-    shape = display(row["metric"], row.get("unit") or "") if is_metric else display(of)
-    value, low, high = row[of], row.get(f"{of}_low"), row.get(f"{of}_high")
+    is_metric = column == "value" and "metric" in row
+    shape = display(row["metric"], row.get("unit") or "") if is_metric else display(column)
+    value, low, high = row[column], row.get(f"{column}_low"), row.get(f"{column}_high")
     if shape.is_probability and digits is None:
         is_tiny = value is not None and value < 0.0001
         return Cell("< 0.0001" if is_tiny else shown(value, 4), value, True)
@@ -257,18 +256,18 @@ def estimate(
     return Cell(f"{words} ({ends})", value * scale, True, low, high)
 
 
-def interval(row: Row, of: str = "value", digits: int | None = None, **options: Any) -> str:
-    """Return the 95% interval of ``estimate`` in words, or an empty string without an interval.
+def interval(row: Row, column: str = "value", digits: int | None = None, **options: Any) -> str:
+    """Return the interval that ``estimate`` shows, in words; without an interval, return "".
 
     >>> interval({"value": 0.5, "value_low": 0.4, "value_high": 0.6}, digits=1)
     '95% interval 0.4 to 0.6'
     """
-    words = estimate(row, of, digits, **options).text
+    words = estimate(row, column, digits, **options).text
     return f"95% interval {words[:-1].split(' (')[1]}" if "(" in words else ""
 
 
 def one_end(low: float | None, high: float | None) -> float | None:
-    """Return the finite end if the other end of an interval is infinite; otherwise ``None``.
+    """If exactly one end of an interval is finite, return this end; otherwise return ``None``.
 
     >>> one_end(-math.inf, -1.9), one_end(-0.5, 0.5), one_end(None, None)
     (-1.9, None, None)
@@ -279,7 +278,7 @@ def one_end(low: float | None, high: float | None) -> float | None:
 
 
 def digits_showing(value: float, least: int) -> int:
-    """Return how many decimals a value needs to show a nonzero digit: from ``least`` to 12.
+    """Return how many decimals a value needs to show a nonzero digit, from ``least`` to 12.
 
     >>> digits_showing(-0.045, 1), digits_showing(2.5, 1), digits_showing(0.0, 1)
     (2, 1, 1)
@@ -288,7 +287,7 @@ def digits_showing(value: float, least: int) -> int:
 
 
 def stem(*parts: str) -> str:
-    """Make a file name from ``parts``: a-z, 0-9, dots, dashes; at most 120 long, no extension.
+    """Make a file name without extension from ``parts``, with at most 120 safe characters.
 
     >>> stem("us", "USE-5", "<b>/../x")
     'us-use-5-b-x'
@@ -297,7 +296,7 @@ def stem(*parts: str) -> str:
 
 
 def numbered(seen: Counter[str], name: str) -> str:
-    """Return a name; add a number if the name was used before. ``seen`` counts the uses.
+    """Return a name, with a number added if it was used before. ``seen`` counts the uses.
 
     >>> seen = Counter[str]()
     >>> [numbered(seen, name) for name in "aba"]
@@ -308,7 +307,7 @@ def numbered(seen: Counter[str], name: str) -> str:
 
 
 def first_of(names: Sequence[str], most: int) -> str:
-    """List the first ``most`` names as text, and say how many more there are.
+    """Join the first ``most`` names, and say how many more there are.
 
     >>> first_of(["a", "b", "c"], 2)
     'a, b and 1 more'
@@ -320,7 +319,7 @@ def first_of(names: Sequence[str], most: int) -> str:
 def plain_rows(page_table: PageTable) -> Iterator[dict[str, object]]:
     """Yield a table's rows as dicts with unrounded values and the ends of intervals.
 
-    The keys are the headings; a repeated heading gets the suffix ``_2``, and so on.
+    The keys are the headings. A repeated heading gets the suffix ``_2``, ``_3`` and so on.
 
     >>> cells = [[Cell("m"), Cell("1.2 (1.0 to 1.5)", 1.23, True, 1.0, 1.5)]]
     >>> list(plain_rows(PageTable("", ["model", "slope"], cells)))

@@ -15,7 +15,7 @@ from plumbline.pipelines.report.charts.chart_forms import on_paper
 from plumbline.pipelines.report.facts import Facts, TrainingTexts
 from plumbline.pipelines.report.metric_tables import IN_BRACKETS, models_table
 from plumbline.pipelines.report.model import Figure, Page, PageTable, numbered, plain_rows, stem
-from plumbline.pipelines.report.write import data_of, front, make_page
+from plumbline.pipelines.report.write import appendix_of, data_of, front
 from plumbline.warehouse.errors import UsageProblem, did_you_mean, disk_problems
 from plumbline.warehouse.text.escape import as_csv, terminal
 
@@ -39,19 +39,19 @@ _SETTINGS = (
 
 
 def figures(facts: Facts) -> dict[str, Figure]:
-    """Return all charts of the report by name. Those of the first page come first."""
-    pages = front(facts, Page()), make_page(facts)
+    """Return all charts of the report by name. Charts of the first page come first."""
+    pages = front(facts, Page()), appendix_of(facts)
     return {figure.stem: figure for page in pages for figure in page.figures}
 
 
 def figure_files(
     facts: Facts, name: str, form: str = "pdf", width_in: float = 3.3
 ) -> dict[str, bytes]:
-    """Return a chart as ``pdf``, ``svg`` or ``png``, ``width_in`` inches wide, and its data.
+    """Return the files of a chart: a ``pdf``, ``svg`` or ``png``, and its data (``data_of``).
 
-    Returns contents of files by extension. ``write.data_of`` describes the data files. Text is 8
-    points (charts of several panels are scaled with their text), and PDF embeds its fonts. Raises
-    ``UsageProblem`` if the format or the name is unknown.
+    The keys are file extensions, and the values are the files' contents. The chart is ``width_in``
+    inches wide. Its font size is 8 points; in a chart of several panels, text is scaled. PDF files
+    embed their fonts. Raises ``UsageProblem`` if the format or the name is unknown.
     """
     if form not in FORMATS:
         raise UsageProblem(f"format {form}", f"expected {', '.join(FORMATS)}")
@@ -60,7 +60,7 @@ def figure_files(
 
 
 def named(items: Mapping[str, _Item], kind: str, name: str) -> _Item:
-    """Return the item called ``name``. If there is none, ``UsageProblem`` suggests similar names.
+    """Return the item called ``name``. If it is missing, raise ``UsageProblem`` with similar names.
 
     >>> named({"us": 1, "pd": 2}, "figure", "pd")
     2
@@ -82,13 +82,13 @@ def write_file(path: Path, content: bytes) -> Path:
 def tables(facts: Facts) -> dict[str, PageTable]:
     """Return all tables of the report by name, in the order of the appendix.
 
-    The first table, ``models``, has US, PD and AuFC of each model and benchmark over all pairs, if
-    these were measured. The names of other tables are made from the section and the caption.
+    The first table, ``models``, has US, PD and AuFC of each model on all pairs of each benchmark.
+    It is missing if these weren't measured. Other tables are named after their section and caption.
     """
     by_name, seen = dict[str, PageTable](), Counter[str]()
     if rows := facts.rows("metric").where(subset="all", metric=("us", "pd", "aufc")):
         by_name["models"] = models_table(rows, TrainingTexts(facts))
-    for section in make_page(facts).sections:
+    for section in appendix_of(facts).sections:
         for page_table in section.tables:
             subject = re.sub(r"[,;] 95% .*$| \([0-9][^)]*\)$", "", page_table.caption)
             name = stem(section.anchor, subject)
@@ -102,7 +102,7 @@ def table_text(page_table: PageTable, form: str, name: str = "") -> str:
     """Return a table as ``latex``, ``markdown`` or ``csv``; ``name`` becomes the LaTeX label.
 
     The LaTeX code needs the package booktabs and, for non-Latin letters, LuaLaTeX or XeLaTeX. CSV
-    has unrounded values, and more columns for the ends of intervals.
+    has unrounded values, with the ends of intervals in extra columns.
     """
     if form == "csv":
         return as_csv(list(plain_rows(page_table)))
@@ -136,14 +136,14 @@ def latex(words: str) -> str:
     50\% of a\_b \& \textless{}c\textgreater{}
     """
     one_line = "".join(_LATEX.get(c, c) for c in terminal(" ".join(words.split())))
-    return re.sub(r"([-',])(?=\1)", r"\1{}", one_line)  # else LaTeX joins them
+    return re.sub(r"([-',])(?=\1)", r"\1{}", one_line)  # LaTeX would join repeats
 
 
 def methods(facts: Facts) -> str:
-    """Return the methods paragraph: how the figures were made, with one sentence per line.
+    """Return the methods paragraph, which says how the figures were made. Each line is a sentence.
 
-    The sentences are about corpora, models, rules, seeds, rejected rows and versions, from
-    ``sql/report/methods_*.sql``. Returns an empty string for an empty warehouse.
+    It describes corpora, models, rules, seeds, rejected rows and versions, which it gets from the
+    queries ``sql/report/methods_*.sql``. If the warehouse is empty, returns an empty string.
     """
     environment = Environment(undefined=StrictUndefined, trim_blocks=True, lstrip_blocks=True)
     words = (resources.files(__package__) / "methods.txt").read_text("utf-8")

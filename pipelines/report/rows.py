@@ -1,7 +1,7 @@
 """Rows of a query together with their SQL, which users can run with ``plumbline sql``.
 
-Also names for benchmarks, groups and corpora. A "set" is a benchmark with two groups, such as
-female/male.
+Also functions that name benchmarks, groups and corpora for readers. A "set" is a benchmark with two
+groups, such as female/male.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _PARAMETER = re.compile(r"\$([a-z_]+)")
 
 
 class Rows(list[Row]):
-    """Rows of a query. ``sql`` returns exactly these rows, even after ``where`` and ``but``.
+    """Rows of a query. After ``where`` or ``but``, ``sql`` is a query for just the remaining rows.
 
     >>> rows = Rows([{"a": 1}, {"a": 2}, {"a": None}], "FROM t;")
     >>> print(rows.where(a=(1, 2)), rows.where(a=(1, 2)).sql)
@@ -50,7 +50,7 @@ class Rows(list[Row]):
         return f"FROM (\n{inner}\n)\nWHERE {' AND '.join(self._conditions)};"
 
     def where(self, **wanted: object) -> Rows:
-        """Return the rows with these values in these columns; a tuple lists allowed values."""
+        """Return the rows whose columns have the wanted values. A tuple allows several values."""
         rows: list[Row] = self
         for column, value in wanted.items():
             values = value if isinstance(value, tuple) else (value,)
@@ -60,7 +60,7 @@ class Rows(list[Row]):
         )
 
     def but(self, **unwanted: object) -> Rows:
-        """Return the rows in which all given columns differ from the given values.
+        """Return the rows in which every given column differs from its unwanted value.
 
         ``None`` is compared like any other value.
 
@@ -75,17 +75,17 @@ class Rows(list[Row]):
         return Rows(rows, self._text, (*self._conditions, *conditions))
 
     def only(self, is_wanted: Callable[[Row], object]) -> Rows:
-        """Return the rows that a function accepts. ``sql`` still returns all rows."""
+        """Return the rows that a function accepts. The query in ``sql`` still returns all rows."""
         return Rows(filter(is_wanted, self), self._text, self._conditions)
 
     def groups(self, *columns: str) -> list[Rows]:
-        """Group the rows by ``columns``; groups are in the order of their first rows."""
+        """Group the rows by ``columns``. Groups come in the order of their first rows."""
         keys = dict.fromkeys(tuple(row[c] for c in columns) for row in self)
         return [self.where(**dict(zip(columns, key, strict=True))) for key in keys]
 
 
 def same(row: Row, columns: Sequence[str]) -> dict[str, Any]:
-    """Return some columns of a row as a dict, for ``Rows.where`` to find rows with equal values.
+    """Return some columns of a row as a dict, so that ``Rows.where`` can find matching rows.
 
     >>> same({"model": "m", "value": 0.5}, ["model"])
     {'model': 'm'}
@@ -104,7 +104,7 @@ def sides(row: Row) -> tuple[str, str]:
 
 
 def set_name(row: Row) -> str:
-    """Return the name of a row's benchmark. Adds its groups unless they are female/male or "".
+    """Return the name of a row's benchmark. Adds its groups unless they are female/male or empty.
 
     >>> set_name({"benchmark": "mine", "groups": "she/they"})
     'mine (she/they)'
@@ -142,7 +142,7 @@ def brief(model: str, models: Sequence[str]) -> str:
 
 
 def parts(a: Sequence[str], b: Sequence[str]) -> list[str | list[str]]:
-    """Split two sentences into common parts, and lists [part of a, part of b] of differing parts.
+    """Split two sentences. Common parts are texts; differing parts are lists [of a, of b].
 
     >>> parts("She lost her own key".split(), "He lost his key".split())
     [['She', 'He'], 'lost', ['her own', 'his'], 'key']
@@ -169,7 +169,7 @@ def by_set(rows: Rows) -> list[Rows]:
 
 
 def with_ends(column: str) -> tuple[str, str, str]:
-    """Return the names of a column, and of the two columns with the ends of its interval.
+    """Return a column's name, and the names of the columns with the ends of its interval.
 
     >>> with_ends("us")
     ('us', 'us_low', 'us_high')
@@ -178,11 +178,9 @@ def with_ends(column: str) -> tuple[str, str, str]:
 
 
 def filled(text: str, params: Mapping[str, object]) -> str:
-    """Return a query with values in place of its parameters, such as ``$top``.
+    """Replace a query's parameters, such as ``$top``, with values, so that users can run it.
 
-    Parameters in comments stay. The result is a query that the user can run.
-
-    Raises ``KeyError`` if a parameter has no value.
+    Comments don't change. Raises ``KeyError`` if a parameter has no value.
 
     >>> filled("-- $top a side\\nFROM t WHERE n <= $top;", {"top": 5})
     '-- $top a side\\nFROM t WHERE n <= 5;'

@@ -1,7 +1,7 @@
 """Write the report's pages words.html and pairs.html, which let the reader search a list.
 
-A "thing" is an entry of the list: a word or a sentence pair. Its details are in other files,
-which the page loads when needed.
+A "thing" is an entry of the list: a word or a sentence pair. The details of things are in other
+files, which the page loads when needed.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class Search:
         title, label: the page's heading, and the label of its search field.
         lede: sentences that say what the page shows.
         things: the things by key, in the order of the list. ``KIND.html#KEY`` opens a thing.
-        tables: the number of each table layout, by caption, headings and row names.
+        tables: the number of each layout. A layout is a table's caption, headings and row names.
     """
 
     kind: str
@@ -63,13 +63,13 @@ class Search:
     def table(
         self, caption: str, headings: Sequence[str], rows: Sequence[Line], names: Sequence[str] = ()
     ) -> Block:
-        """Return a table for a thing's details. ``names`` are row names common to many tables."""
+        """Return a table for a thing's details. ``names`` are row names that many tables share."""
         shape = (caption, tuple(headings), tuple(names))
         return self.tables.setdefault(shape, len(self.tables)), rows
 
 
 def link(text: str, kind: str, key: str) -> Block:
-    """Return a link to a thing on the page ``kind``.html. For an unknown key, the page searches.
+    """Link to a thing on the page ``kind``.html. If the key is missing, the page searches for it.
 
     >>> link("either", "words", "and/or")
     ('either', 'words.html#and%2For')
@@ -100,7 +100,6 @@ def block_files(search: Search) -> Iterator[tuple[str, str]]:
 
 
 def _visible(value: object) -> object:
-    """Escape control characters in a text, or in all texts of nested lists."""
     if isinstance(value, str):
         return terminal(value)
     return [*map(_visible, value)] if isinstance(value, list | tuple) else value
@@ -156,7 +155,7 @@ WHERE max_pmi_nats IS NOT NULL ORDER BY corpus, contrast
 
 
 def pairs(facts: Facts) -> Search | None:
-    """Return the page of scored pairs, strongest preferences first; ``None`` if there are no pairs.
+    """Return the page of scored pairs, strongest preference first, or ``None`` without pairs.
 
     A pair's key is its benchmark and identifier, such as ``use-5/00012``.
     """
@@ -262,7 +261,7 @@ ORDER BY benchmark, groups, model, model_key, word
 
 
 def words(facts: Facts, n_pairs: Mapping[str, int]) -> Search | None:
-    """Return the page of words, the most frequent first; ``None`` if there are no words.
+    """Return the page of words, most frequent word first, or ``None`` without words.
 
     ``n_pairs`` is the number of sentence pairs that contain each word.
     """

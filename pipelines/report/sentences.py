@@ -18,7 +18,7 @@ from plumbline.warehouse.finding import LEAST_CLUSTERS, Verdict
 
 #: Named models that have an earlier version.
 _LATEST = "FROM model_version WHERE is_latest AND previous_key IS NOT NULL ORDER BY name;"
-#: Most models to name with their figures.
+#: Maximum number of models to name with their figures.
 _NAMED = 3
 #: What to print if a model clearly prefers neither group.
 UNTOLD = "no clear preference"
@@ -27,7 +27,7 @@ UNTOLD = "no clear preference"
 def word_leans(row: Row, first: str, second: str, where: str = "") -> str:
     """Say which way a word leans, with its ``delta_nats`` and interval.
 
-    The text continues a sentence that begins with the word.
+    The returned text continues a sentence that begins with the word.
 
     Args:
         first, second: names of the sides, such as she (above 0) and he (below 0).
@@ -66,7 +66,7 @@ def word_leans(row: Row, first: str, second: str, where: str = "") -> str:
 
 
 def _one_sided(row: Row, sides: tuple[str, str], where: str, over: str) -> str:
-    """Say how a word without a delta leans. If it is near only one side, give a bound.
+    """Say how a word without a delta leans. If the word is near only one side, give a bound.
 
     >>> row = {"delta_nats_low": float("-inf"), "delta_nats_high": -1.9}
     >>> _one_sided(row, ("she", "he"), " in c", "over 40 documents")
@@ -86,7 +86,7 @@ def _one_sided(row: Row, sides: tuple[str, str], where: str, over: str) -> str:
 
 
 def sureness(row: Row) -> str:
-    """Return the interval of a ``metric_value`` row in words, or why there is no interval.
+    """Return the interval of a ``metric_value`` row in words, or say why there is no interval.
 
     >>> row = {"value": 2.0, "value_low": 1.0, "value_high": 3.0, "clusters": "word"}
     >>> without = {**row, "value_low": None, "value_high": None, "n_clusters": 3}
@@ -100,7 +100,7 @@ def sureness(row: Row) -> str:
 
 
 def prefers(row: Row) -> str:
-    """Say which sentences of a benchmark a model prefers, from its row of metric PD.
+    """Say which sentences of a benchmark a model prefers. ``row`` has the model's PD.
 
     >>> row = {"benchmark": "b", "groups": "she/they", "model": "m", "metric": "pd", "unit": ""}
     >>> row |= {"value": 2.0, "value_low": 1.0, "value_high": 3.0}
@@ -143,7 +143,7 @@ def set_about(row: Row) -> str:
 
 
 def preferences(rows: Rows) -> str:
-    """Say which sentences models prefer, without figures, from a benchmark's rows of metric PD."""
+    """Say which sentences of a benchmark models prefer, without figures. ``rows`` have their PD."""
     if len(rows) == 1:
         return prefers(rows[0]).partition(": PD")[0]
     name, n, n_by_side = set_name(rows[0]), len(rows), Counter(map(side, rows))
@@ -162,11 +162,11 @@ def preferences(rows: Rows) -> str:
 
 
 def average(texts: TrainingTexts, rows: Rows, unit: str) -> str:
-    """Give the models' mean of a metric, averaged over model families, with its interval.
+    """Say what a metric's mean over model families is, with its interval.
 
-    With fewer than ``LEAST_CLUSTERS`` families, gives each model's value and interval instead, or
-    of more than three models, the smallest and largest value. The mean leaves out models whose
-    family is unknown; the text says how many.
+    The mean leaves out models whose family is unknown, and the text says how many. With fewer than
+    ``LEAST_CLUSTERS`` families, the text has no mean. Instead it gives each model's value and
+    interval or, for more than three models, only the smallest and the largest value.
     """
 
     def figure(value: float | None) -> str:
@@ -198,9 +198,9 @@ def average(texts: TrainingTexts, rows: Rows, unit: str) -> str:
 
 
 def following(texts: TrainingTexts, rows: Rows) -> str:
-    """Say how many models follow a corpus on a benchmark, from rows of their slopes.
+    """Say how many models follow a corpus on a benchmark. ``rows`` have the models' slopes.
 
-    Models trained on the corpus "follow" it, and other models "agree with" it.
+    Only models trained on the corpus are said to "follow" it. Other models "agree with" it.
     """
     own = rows.only(lambda r: texts.relation(r) == "same")
     others = rows.only(lambda r: texts.relation(r) != "same")
@@ -219,7 +219,7 @@ _THIRD_PERSON = {"follow": "follows", "agree with": "agrees with"}
 
 
 def _on_text(rows: Rows, verb: str, text: str, kind: str, where: str = "") -> str:
-    """Say how many models have slopes above 0, that is, follow a corpus or agree with it."""
+    """Say how many models have a slope above 0, so that they "follow" or "agree with" a corpus."""
     n, ways = len(rows), Counter(finding(row).verdict for row in rows)
     k, text = ways["above"], f"{text} {where}".rstrip()
     if n == 1:
@@ -238,7 +238,7 @@ def _on_text(rows: Rows, verb: str, text: str, kind: str, where: str = "") -> st
 
 
 def capital(sentence: str) -> str:
-    """Capitalise a sentence unless it may begin with the name of a model.
+    """Capitalise a sentence, unless it might begin with a model's name.
 
     >>> capital("all 3 models"), capital("gpt2 follows")
     ('All 3 models', 'gpt2 follows')
@@ -248,7 +248,7 @@ def capital(sentence: str) -> str:
 
 
 def of_different_measures(models: Sequence[Row]) -> str:
-    """Return a warning if the models have different measures, otherwise an empty string.
+    """Warn if models were scored with different measures; otherwise return an empty string.
 
     >>> of_different_measures([{"measure": "b"}, {"measure": "a"}]).partition(":")[0]
     'Models with different measures are compared here (a, b)'
@@ -265,7 +265,7 @@ def of_different_measures(models: Sequence[Row]) -> str:
 
 
 def lack(row: Row) -> str:
-    """Return " (too few ...)" if a row has too few clusters for a verdict, otherwise "".
+    """If a row has too few clusters for a verdict, return " (too few ...)"; otherwise return "".
 
     >>> row = {"value": 2.0, "value_low": None, "value_high": None, "clusters": "word"}
     >>> lack({**row, "n_clusters": 3}), lack({**row, "n_clusters": 40})
@@ -276,11 +276,11 @@ def lack(row: Row) -> str:
 
 
 def version_changes(facts: Facts) -> list[Row]:
-    """Return how PD changed between the last two versions of each named model, by benchmark.
+    """For each named model and benchmark, return how PD changed since the previous version.
 
     A row has the columns of ``report/version_change.sql`` and of view `model_version`. Only pairs
-    that both versions scored are compared. There is no row for a model that has one version or no
-    metrics. Clear changes come first, the largest of them at the top.
+    that both versions scored are compared. A model with only one version or without metrics has no
+    row. Clear changes come first, then larger changes before smaller ones.
     """
     latest = {row["model_key"]: row for row in facts.query(_LATEST)}
     measured = facts.metrics("pd", subset="all").where(model_key=tuple(latest)) if latest else []
@@ -298,7 +298,7 @@ def version_changes(facts: Facts) -> list[Row]:
 
 
 def is_clear(row: Row) -> bool:
-    """Return whether PD surely changed, from a row of ``version_changes``."""
+    """Return whether PD clearly changed, from a row of ``version_changes``."""
     return finding(row, "change").verdict in ("above", "below")
 
 
@@ -321,10 +321,10 @@ def version_changed(row: Row) -> str:
 
 
 def check_changes(changes: list[Row], most_points: float) -> list[str]:
-    """Raise ``ModelChanged`` if a change is surely larger than ``most_points`` up or down.
+    """Raise ``ModelChanged`` if PD clearly rose or fell by more than ``most_points``.
 
-    A change is sure if its whole interval is beyond the limit. Returns a line on each change that
-    is beyond the limit but not surely.
+    A change is clear if its whole interval is beyond the limit. If only the estimate is beyond the
+    limit, no error is raised, but a line about the change is returned.
     """
     beyond = [row for row in changes if abs(row["change"]) > most_points]
     sure = [

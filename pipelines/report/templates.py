@@ -1,16 +1,17 @@
 """Render the report's Jinja templates for sections (text, tables and charts) and for pages.
 
 A section's template consists of blocks. A block ends at a blank line, or before a line that starts
-with one of these marks:
+with a mark. The marks are:
 
 - ``# anchor: Title`` begins a section.
 - ``! text`` is a warning. It is also shown on the first page.
 - ``> text`` says how figures are measured. It is hidden until the reader opens it.
-- Any other block is a paragraph. Text between backticks is shown as code.
+
+A block without a mark is a paragraph. Text between backticks is shown as code.
 
 ``{{ table(caption, rows, columns) }}`` and ``{{ chart(function, rows, ...) }}`` add a table and a
-chart to the section. ``rows(name)`` returns the rows of a query in ``sql/report``, ``query(sql)``
-the rows of any query, and ``metrics(name)`` the rows of one metric.
+chart to the section. ``rows(name)`` returns the rows of a query in ``sql/report``. ``query(sql)``
+returns the rows of any query, and ``metrics(name)`` returns the rows of one metric.
 """
 
 from __future__ import annotations
@@ -60,10 +61,10 @@ _GLOBALS |= {"tuple": tuple, "zip": zip, "LEXICON": LEXICON, "text_name": text_n
 
 
 def sections_from(text: str, facts: Facts | None = None, **values: object) -> list[Section]:
-    """Render a template with ``facts``, and return its sections. No data makes no sections.
+    """Render a template, and return its sections. Without data to show, there are no sections.
 
-    ``values`` are further variables for the template. Raises ``jinja2.TemplateError`` if the
-    template has an error.
+    The template can query ``facts`` and use ``values`` as variables. Raises
+    ``jinja2.TemplateError`` if the template has an error.
     """
     parts = _Parts()
     names: dict[str, Any] = {name: getattr(parts, name) for name in ("table", "chart", "add")}
@@ -74,7 +75,7 @@ def sections_from(text: str, facts: Facts | None = None, **values: object) -> li
 
 
 def word_sections(rows: Mapping[str, Rows]) -> list[Section]:
-    """Return a section for each word, corpus and contrast, from the rows of `why`'s tables."""
+    """Return a section for each word, corpus and contrast. ``rows`` has rows of `why` by table."""
     made = []
     for lean in rows["word_evidence"]:
         answer = {
@@ -86,7 +87,7 @@ def word_sections(rows: Mapping[str, Rows]) -> list[Section]:
 
 
 def rendered(template: str, script: str, **values: object) -> str:
-    """Render the template of a page with ``values``, a script and the stylesheet; return HTML.
+    """Render the template of a page to HTML, with ``values``, a script and the stylesheet.
 
     All data is escaped.
     """
@@ -123,7 +124,7 @@ def _prose(sentence: str) -> Markup:
 
 
 def as_script(value: object) -> Markup:
-    """Return a value as JSON that can stand in a page's ``script`` element."""
+    """Return a value as JSON that is safe inside a page's ``script`` element."""
     text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
     return Markup(text.replace("<", "\\u003c"))
 
@@ -136,7 +137,7 @@ def _visible(value: object) -> object:
 
 @cache
 def _of_sections() -> Environment:
-    """Return the Jinja environment for sections. It doesn't escape HTML, since the page does."""
+    """Return Jinja's environment for sections. HTML isn't escaped here, but later by the page."""
 
     def included(name: str) -> str:
         return _marked(_read(f"sections/{name}.jinja"))
@@ -152,7 +153,7 @@ def _marked(text: str) -> str:
 
 
 def _shown(value: object) -> object:
-    """Format the value of an expression in a section: thousands separators, text on one line."""
+    """Format a value in a section. Numbers get thousands separators; text goes on one line."""
     if isinstance(value, _Mark):
         return value
     if isinstance(value, Cell):
@@ -165,7 +166,7 @@ def _shown(value: object) -> object:
 
 
 class _Mark(str):
-    """A mark in a section's text that stands for a table or chart."""
+    """Marks the place of a table or chart in a section's text."""
 
 
 class _Parts:
@@ -175,24 +176,20 @@ class _Parts:
         self._added: list[PageTable | Figure] = []
 
     def table(self, caption: str, found: Rows, columns: Sequence[AColumn], **options: bool) -> str:
-        """Add a table of the rows ``found`` (``model.table``). Without rows, add nothing."""
+        """Add the table that ``model.table`` makes from rows. Without rows, add nothing."""
         columns = [_column(column) for column in columns]
         return self.add(model.table(_line(caption), found, columns, **options)) if found else ""
 
     def chart(
-        self,
-        function: str,
-        found: Rows,
-        *arguments: object,
-        name: Sequence[str],
-        caption: str,
+        self, function: str, found: Rows, *arguments: object, name: Sequence[str], caption: str
     ) -> str:
-        """Add a chart that a function draws from the rows ``found``. Without rows, add nothing.
+        """Add the chart that a function draws from rows. Without rows, add nothing.
 
         Args:
             function: ``module.function`` in ``pipelines/report/charts``, or its full name.
-            arguments: further arguments of the function.
-            name: parts of the chart's file name, to be joined.
+            found: the rows, which are the function's first argument.
+            arguments: the function's other arguments.
+            name: texts that are joined to make the chart's file name.
         """
         from plumbline.pipelines.report.charts.chart_forms import specification
 
@@ -228,9 +225,9 @@ class _Parts:
 
 
 def _parted(block: str) -> tuple[str, str]:
-    """Split a block into its mark and its text, which becomes one line.
+    """Split a block into its mark and its text; join the text's lines.
 
-    The mark is `#`, `!`, `>`, `@` (a table or chart), or an empty string for a paragraph.
+    The mark is `#`, `!`, `>`, `@` (for a table or chart), or an empty string for a paragraph.
     """
     text = _line(block)
     return (text[1], text[3:]) if text.startswith(_MARK) else ("", text)
@@ -241,7 +238,7 @@ def _line(text: str) -> str:
 
 
 def _column(column: AColumn) -> AColumn:
-    """Return a table's column. If the column is a macro, strip blanks around the macro's text."""
+    """Return a table's column. If it is a macro, join the lines of the macro's text."""
     if isinstance(column, str) or not isinstance(column[1], Macro):
         return column
     macro = column[1]

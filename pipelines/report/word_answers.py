@@ -40,7 +40,7 @@ Answer = Mapping[str, Rows]
 
 
 def answer_of(facts: Facts, lean: Row) -> Answer:
-    """Return the rows about a word in each table of ``QUERIES``; ``lean`` is from word_evidence."""
+    """For each table in ``QUERIES``, return the rows about the word in ``lean``."""
     return {
         name: facts.query(Rows((), query).where(**of_word(lean)).sql)
         for name, query in QUERIES.items()
@@ -48,7 +48,7 @@ def answer_of(facts: Facts, lean: Row) -> Answer:
 
 
 def found_in(row: Row) -> str:
-    """Say in which file or source, shard and line a sentence (``word_snippet`` row) was found."""
+    """Say where a sentence was found: its file or source, its shard and its line."""
     name, shard = row["file"] or row["source"], row["shard"].rpartition("/")[2]
     copies = f", {row['n_copies']:,} copies" if row["n_copies"] > 1 else ""
     return f"{f'{name}, ' if name else ''}{shard}:{row['source_row']}{copies}"
@@ -65,7 +65,7 @@ def sides_of(lean: Row) -> tuple[str, str]:
 
 
 def headline(lean: Row) -> str:
-    """Return a sentence on a word's lean and its interval.
+    """Return a sentence that says how a word leans, with the interval.
 
     >>> headline({"word": "tea", "corpus": "c", "contrast": "she/he", "delta_nats": 0.7,
     ...           "delta_nats_low": 0.2, "delta_nats_high": 1.2, "clusters": "document",
@@ -78,9 +78,10 @@ def headline(lean: Row) -> str:
 
 
 def furthest_collocates(rows: Rows) -> tuple[Rows, Rows]:
-    """Return the collocates that are more frequent near the first side, and near the second.
+    """Return the collocates most typical of the first side, and those of the second side.
 
-    Leaves out a collocate that never occurred near its side. The prior can cause this.
+    The log odds have a prior, so a collocate can be typical of a side without occurring near it.
+    Such collocates are left out.
     """
     first = [r["collocate"] for r in rows if r["log_odds_nats"] > 0 and r["n_f"] > 0]
     second = [r["collocate"] for r in rows if r["log_odds_nats"] < 0 and r["n_m"] > 0]
@@ -103,7 +104,7 @@ def clear_words(facts: Facts, row: Row) -> str:
         return f"The leans of {n} words of {text} are known, without counts for an interval."
     corrected = f"{row['n_corrected']:,} are clear (q < 5%)"
     lean = f"{row['n_first']:,} lean to {first} and {row['n_second']:,} to {second}"
-    if over != "co-occurrences":  # `why` computed the intervals
+    if over != "co-occurrences":  # `plumbline why` computed the intervals
         return (
             f"Of {row['n_all']:,} words of {text} that occur near {first} or {second}, the "
             f"{row['n_words']:,} that lean most, or were asked about, were looked up: {lean}, with "
@@ -118,7 +119,7 @@ def clear_words(facts: Facts, row: Row) -> str:
 
 
 def words_columns(facts: Facts, row: Row) -> Columns:
-    """Return the columns of a table of the words that lean most in a corpus and contrast."""
+    """Return the columns of a table that lists the words that lean most in a corpus."""
     first, second = facts.contrast_sides(row["corpus"], row["contrast"])
     return [
         ("leans to", lambda r: first if r["lean_bound_nats"] > 0 else second),
@@ -131,7 +132,7 @@ def words_columns(facts: Facts, row: Row) -> Columns:
 
 
 def plain(section: Section) -> Iterator[str]:
-    """Yield a section as lines of plain text. Long cells are cut to ``_WIDEST`` characters."""
+    """Yield a section as lines of plain text. Cells longer than ``_WIDEST`` are cut."""
     yield terminal(section.title)
     yield from (f"  {terminal(sentence)}" for sentence in section.intro)
     for table in section.tables:

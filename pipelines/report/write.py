@@ -1,7 +1,4 @@
-"""Write a warehouse's report: the first page, the appendix, and the charts with their data.
-
-The first page has the main answer with a chart, a table and supporting results.
-"""
+"""Write a warehouse's report: the first page, the appendix, and the charts with their data."""
 
 from __future__ import annotations
 
@@ -55,15 +52,15 @@ def write_report(
     """Write a warehouse's report to ``out``; return the path and content of ``index.html``.
 
     Also writes ``appendix.html``, the files of each chart (``data_of``), and the search pages
-    ``words.html`` and ``pairs.html`` unless they would be empty. ``about`` has patterns that limit
-    the report (``facts.narrowed``). Raises ``UsageProblem`` if a pattern matches nothing, and
-    ``BadInput`` if ``warehouse`` isn't a warehouse or ``out`` can't be written.
+    ``words.html`` and ``pairs.html`` unless they would be empty. ``about`` has name patterns that
+    limit the report (``facts.narrowed``). Raises ``UsageProblem`` if a pattern matches nothing.
+    Raises ``BadInput`` if ``warehouse`` isn't a warehouse, or if ``out`` can't be written.
     """
     out = Path(out)
     # Lock before reading, so that a report isn't overwritten with older results.
     with disk_problems(out), claimed(out / ".index.claim", wait=True), progress("report"):
         facts = narrowed(Facts(warehouse), about or {})
-        appendix = make_page(facts)
+        appendix = appendix_of(facts)
         found_pairs = pairs(facts)
         found_words = words(facts, n_pairs_by_word(found_pairs) if found_pairs else {})
         searches = [search for search in (found_words, found_pairs) if search]
@@ -89,8 +86,8 @@ def write_report(
     return out / "index.html", first
 
 
-def make_page(facts: Facts) -> Page:
-    """Return the appendix. Repeated anchors of sections and names of charts get numbers."""
+def appendix_of(facts: Facts) -> Page:
+    """Return the appendix. Repeated section anchors and chart names get numbers."""
     anchors, stems = Counter[str](), Counter[str]()
     made = [
         replace(
@@ -110,8 +107,8 @@ def render(page: Page) -> str:
 def data_of(figure: Figure) -> dict[str, bytes]:
     """Return a chart's files by extension: its Vega-Lite specification, and its rows as CSV.
 
-    There is no CSV without rows. The specification's ``usermeta`` has the caption, the columns
-    with their units, the query, versions, and how to cite Plumbline.
+    A chart without rows has no CSV file. The specification's ``usermeta`` has the caption, the
+    columns with their units, the query, versions, and how to cite Plumbline.
     """
     units = units_of_columns()
     about = {
@@ -132,7 +129,7 @@ def data_of(figure: Figure) -> dict[str, bytes]:
 
 
 def _vega() -> bytes:
-    """Return the script that draws charts. The package's build puts it into this folder."""
+    """Return the script that draws charts. The package's build puts the script into this folder."""
     script = resources.files(__package__) / "vega.js"
     if not script.is_file():
         raise MissingComponent("vega.js", "is missing from the package", "pip install .")
@@ -141,11 +138,12 @@ def _vega() -> bytes:
 
 @dataclass(frozen=True)
 class Headline:
-    """The slopes that the first page is about: those of all models on one benchmark and corpus.
+    """The slopes that the first page is about, on one benchmark and one corpus.
 
-    ``slopes`` are rows of ``metric_value``, smallest first. ``own`` has only models that were
-    trained on the corpus. ``fit`` is the row of view ``fit`` to draw: the model with the median
-    slope in ``about``.
+    Attributes:
+        slopes: the slopes of all models (rows of ``metric_value``), smallest first.
+        own: the slopes of models that were trained on the corpus.
+        fit: the fit to draw (a row of view ``fit``), whose slope is the median of ``about``.
     """
 
     slopes: Rows
@@ -155,20 +153,20 @@ class Headline:
 
     @property
     def about(self) -> Rows:
-        """The slopes to write about: ``own``, or all ``slopes`` if ``own`` is empty."""
+        """The slopes that the page describes: ``own`` or, if ``own`` is empty, all ``slopes``."""
         return self.own or self.slopes
 
     @property
     def is_cause(self) -> bool:
-        """True if each model was trained in this warehouse, and on this corpus only."""
+        """True if every model was trained in this warehouse, on no other text than this corpus."""
         return len(self.own) == len(self.slopes) and self.texts.are_ours(self.slopes)
 
 
 def front(facts: Facts, appendix: Page) -> Page:
     """Return the first page of the report. Warnings and links come from ``appendix``.
 
-    The first section has the main answer. The others are about the models, the corpus and other
-    benchmarks.
+    The first section has the main answer. The other sections are about the models, the corpus and
+    other benchmarks.
     """
     others = [s for s in appendix.sections if s.intro and s.anchor not in _OWN]
     questions = [section for section in others if "?" in section.title]
@@ -213,9 +211,9 @@ def headline_pd(facts: Facts) -> Rows:
     """Choose the benchmark that the first page is about; return its rows of metric PD.
 
     This is the benchmark on which the most models have a preference in at least one pair. Models
-    with too few clusters for a verdict aren't counted. Ties go to she/he or female/male, then to
-    the first benchmark in ``_first_slopes``, then to the benchmark with the most pairs. Returns an
-    empty ``Rows`` if no benchmark has a PD.
+    with too few clusters for a verdict aren't counted. Ties go to benchmarks about she/he or
+    female/male, then to the first one in ``_first_slopes``, then to the one with the most pairs.
+    Without any PD, returns an empty ``Rows``.
     """
     moved = facts.metrics("us", subset="all").only(
         lambda r: r["n"] and r["value"] < 1 and not finding(r).lack
@@ -234,7 +232,7 @@ def headline_pd(facts: Facts) -> Rows:
 
 
 def headline(facts: Facts) -> Headline | None:
-    """Return the slopes on the benchmark of ``headline_pd``, or ``None`` if it has no slopes."""
+    """Return the slopes on the benchmark of ``headline_pd``, or ``None`` if there are none."""
     name = next(map(set_name, headline_pd(facts)), "")
     first = _first_slopes(facts).get(name)
     if first is None:
@@ -247,12 +245,15 @@ def headline(facts: Facts) -> Headline | None:
 
 
 def _first_slopes(facts: Facts) -> dict[str, Rows]:
-    """For each benchmark, choose the corpus with the best ``rank``; return the models' slopes.
+    """For each benchmark, choose a corpus, and return the models' slopes on it.
 
-    Made-up texts come last, except for the closed world's own pairs. Corpora on which all of the
-    models were trained come first. Then planted leans come before measured leans, and word pairs
-    such as she/he before word lists. Ties go to the wider spread of leans, which gives a slope a
-    smaller error.
+    The first of these rules that decides between two corpora applies:
+
+    1. A made-up text comes last, except for the pairs that were made for it.
+    2. A corpus on which all of the models were trained comes first.
+    3. Planted leans come before measured leans, and measured leans before MaxPMI.
+    4. Word pairs such as she/he come before word lists.
+    5. A wider spread of leans comes first, since it makes the slope's error smaller.
     """
     fits = _fits(facts)
     made_up = {row["corpus"] for row in facts.query("SELECT DISTINCT corpus FROM planted_word;")}

@@ -1,9 +1,13 @@
-"""Explain the released models' log ratios: split them into parts, such as sentence length.
+"""Find out what the released models' log ratios depend on, such as sentence length.
 
-A model's log ratio of a pair is modelled as a sum of parts: a constant for the model, a slope times
-each property of the pair, an effect of each cluster that the pair is in (its word, its frame), and
-an effect of the pair itself. Each part has a mean square over pairs and models. These add up to the
-mean square of the log ratios.
+A model's log ratio of a pair is described as a sum of these parts:
+
+- a constant for the model,
+- for each property of the pair, such as its length, a slope times the property,
+- an effect of each cluster that the pair is in, such as its word or its frame,
+- an effect of the pair itself.
+
+The mean squares of these parts, over pairs and models, add up to the log ratios' mean square.
 """
 
 from __future__ import annotations
@@ -53,10 +57,10 @@ class LogRatioTable:
 
     Attributes:
         y: the log ratios in nats, one row per pair and one column per model; no value is missing.
-        properties: for each name, an array with one row per pair and one or more columns.
+        properties: arrays by property name, with one row per pair and one or more columns.
         clusters: the numbers of each pair's clusters, as in ``clustered_variance``.
-        kinds: for each column of ``clusters``, what a cluster is, such as an occupation. In two
-            columns of the same kind, the same number is the same cluster.
+        kinds: what the clusters in each column of ``clusters`` are, such as occupations. Columns of
+            the same kind use the same number for the same cluster.
     """
 
     y: Floats
@@ -65,17 +69,16 @@ class LogRatioTable:
     kinds: Sequence[str]
 
     def only(self, is_kept: Bools) -> LogRatioTable:
-        """Return a table with only the pairs for which ``is_kept`` is True."""
         some = {name: x[is_kept] for name, x in self.properties.items()}
         return replace(self, y=self.y[is_kept], properties=some, clusters=self.clusters[is_kept])
 
 
 @dataclass(frozen=True)
 class Share:
-    """A part's share of the mean square, with its 95% interval.
+    """The share that one part has in the log ratios' mean square, with its 95% interval.
 
-    The interval says how the share varies over clusters, such as words. Its ends are NaN if there
-    are fewer than five clusters.
+    The interval says how much the share would vary with other clusters, such as other words. Its
+    ends are NaN if there are fewer than five clusters.
     """
 
     part: str
@@ -99,7 +102,7 @@ class BenchmarkAnatomy:
 def tables(store: Store, corpus: str) -> Iterator[tuple[str, LogRatioTable]]:
     """Yield the name and the table of each benchmark that has released scores and MaxPMI.
 
-    A table has only natural pairs, and only models that scored all natural pairs.
+    A table leaves out unnatural pairs, and models that didn't score all of the other pairs.
     """
     with connect(store, sql(_PAIRS) + sql(_SCORES)) as connection:
         params = {"corpus": corpus}
@@ -122,7 +125,7 @@ def _table(pairs: pa.Table, y: Floats) -> LogRatioTable:
 
 
 def anatomies(store: Store, corpus: str, eta_nats: float) -> Iterator[BenchmarkAnatomy]:
-    """Yield the shares of all parts for each benchmark in ``tables``.
+    """For each benchmark, yield each part's share of the log ratios' mean square.
 
     Uses only pairs with |MaxPMI| up to ``eta_nats``, and skips benchmarks without such pairs.
     """
@@ -135,11 +138,11 @@ def anatomies(store: Store, corpus: str, eta_nats: float) -> Iterator[BenchmarkA
 
 
 def shares(table: LogRatioTable) -> list[Share]:
-    """Return each part's share of the mean square.
+    """Return each part's share of the log ratios' mean square.
 
     The parts are ``constant``, the properties, the kinds of clusters and ``pair``. Intervals are
     Student's t with ``degrees_of_freedom``. Standard errors come from leaving out one cluster at a
-    time (jackknife). They are too large rather than too small if pairs have clusters of two kinds.
+    time (jackknife). If pairs have clusters of two kinds, standard errors tend to be too large.
     """
     design = _Design.of(table)
     parts = design.mean_squares()
@@ -162,14 +165,14 @@ def _shares(parts: Mapping[str, float]) -> Floats:
 
 @dataclass(frozen=True)
 class _Design:
-    """The regression of log ratios on properties, for every set of properties.
+    """Regressions of log ratios on properties: one regression for every set of properties.
 
-    ``x`` has a column of ones, then the columns of the properties. A row of ``is_in`` says which
-    columns of ``x`` belong to a set.
+    ``x`` has a column of ones, then the columns of the properties. Each set of properties has a row
+    in ``is_in``, which says which columns of ``x`` the set has.
 
     If properties are correlated, what a property explains depends on the order in which they are
-    added to the regression. So it is averaged over all orders (Lindeman, Merenda and Gold 1980;
-    Shapley). This average is a weighted sum of what the sets explain, with the part's ``weights``.
+    added to the regression. So the result is averaged over all orders (Lindeman, Merenda and Gold
+    1980; Shapley). A part's ``weights`` turn what each set explains into this average.
     """
 
     y: Floats
@@ -198,7 +201,6 @@ class _Design:
         return _Design(table.y, x, _memberships(table), is_in, weights)
 
     def only(self, is_kept: Bools) -> _Design:
-        """Return the design for only the pairs for which ``is_kept`` is True."""
         members = {kind: z[is_kept] for kind, z in self.members.items()}
         return replace(self, y=self.y[is_kept], x=self.x[is_kept], members=members)
 
@@ -221,7 +223,7 @@ class _Design:
         squares = np.array([*(sums.T @ sums for sums in x_sums), xx])
         sizes = np.array([*(z.nnz for z in self.members.values()), n])
         levels = self._levels(x_sums, squares, sizes)
-        # For each set of properties: the inverse of x'x for the set's columns, and 0 elsewhere.
+        # For each set of properties, invert x'x for the set's columns. Other entries stay 0.
         inverses = np.linalg.pinv(
             xx * self.is_in[:, None] * self.is_in[..., None], rcond=RCOND, hermitian=True
         )
@@ -233,19 +235,21 @@ class _Design:
         return {name: part / self.y.size for name, part in zip(names, parts, strict=True)}
 
     def _levels(self, x_sums: Sequence[Floats], squares: Floats, sizes: Ints) -> Floats:
-        """Return the variance of each level's effects, summed over models.
+        """Return the variance of the effects at each level, summed over models.
 
-        The levels are the kinds of clusters, then the pairs. ``x_sums`` has, for each kind, the
-        sums of ``x`` in each cluster. ``squares`` has the products of these sums for each level.
-        ``sizes`` has each kind's number of memberships of pairs in clusters, then the number of
-        pairs.
+        The levels are the kinds of clusters, then the pairs.
+
+        Args:
+            x_sums: for each kind, the sums of ``x`` within each cluster.
+            squares: for each level, the cross products of these sums; for pairs, those of ``x``.
+            sizes: for each kind, the number of 1s in its matrix; last, the number of pairs.
         """
         members = list(self.members.values())
         inverse = np.linalg.pinv(squares[-1], rcond=RCOND, hermitian=True)
         expected = np.empty((len(sizes),) * 2)
         for a, one in enumerate(members):
             for c, other in enumerate(members):
-                both = (one.T @ other).tocoo()  # how many pairs are in both clusters
+                both = (one.T @ other).tocoo()  # number of pairs that two clusters share
                 first, second = both.coords
                 crossed = np.einsum("ij,ij->i", (x_sums[a] @ inverse)[first], x_sums[c][second])
                 expected[a, c] = (both.data**2 - 2 * both.data * crossed).sum()
@@ -259,8 +263,8 @@ class _Design:
 def _memberships(table: LogRatioTable) -> dict[str, csr_array]:
     """Return a matrix for each kind of cluster, with a row per pair and a column per cluster.
 
-    An entry is 1 if the pair is in the cluster, and 0 otherwise. Leaves out a kind whose clusters
-    have one pair each, since its effects can't be separated from effects of the pairs.
+    An entry is 1 if the pair is in the cluster, and 0 otherwise. If every cluster of a kind has
+    only one pair, the kind is left out: its effects can't be told from the effects of the pairs.
     """
     members = {}
     for kind in dict.fromkeys(table.kinds):
@@ -268,14 +272,14 @@ def _memberships(table: LogRatioTable) -> dict[str, csr_array]:
         pair, column = np.nonzero(ids != NO_CLUSTER)
         numbers, cluster = np.unique(ids[pair, column], return_inverse=True)
         is_in = csr_array((np.ones(len(pair)), (pair, cluster)), (len(ids), len(numbers)))
-        is_in.data[:] = 1  # 1 even if a pair is in a cluster twice
+        is_in.data[:] = 1  # a pair may be in a cluster twice
         if is_in.nnz > len(numbers):
             members[kind] = is_in
     return members
 
 
 def share_rows(anatomy: BenchmarkAnatomy) -> Iterator[dict[str, object]]:
-    """Yield a row with each part's share and interval. Undefined values are None."""
+    """Yield a row for each part, with its share and interval. Undefined values are None."""
     for share in anatomy.shares:
         row = {"benchmark": anatomy.benchmark, **asdict(share)}
         yield {name: None if value != value else value for name, value in row.items()}

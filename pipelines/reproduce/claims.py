@@ -35,7 +35,7 @@ SELECT
     coalesce(nullif(log_base, 'e')::DOUBLE, exp(1)) AS log_base
 FROM read_csv($path, all_varchar := true)
 """
-#: Makes names alike: the tables write losses in TeX, and some methods also with a hyphen.
+#: Makes names of methods equal. The paper writes losses in TeX, and some methods with a hyphen.
 _OF_RUNS = r"""
 SELECT
     "table"::BIGINT AS "table", inputs,
@@ -56,14 +56,12 @@ _MOST_WRONG = 3
 
 
 def figures(paper: str) -> list[Row]:
-    """Return the figures that ``unstereoeval``, ``fairpair`` or ``disclosure`` prints.
+    """Return the rows of ``<paper>.csv``: each figure that the paper prints, in file order.
 
-    Rows are in the order of the file. For UnStereoEval they have the columns ``table``,
-    ``benchmark``, ``eta_nats`` (the table's limit on |MaxPMI|, or None), ``metric``, ``value`` (US
-    and its deviation in percent; PD, gap and deduplication in percentage points), ``model`` (hub
-    id; empty for a benchmark's size) and ``log_base`` (for AuFC). For the other papers the columns
-    are ``table``, ``inputs`` (the prompts), ``method`` (the treatment or measure), ``model``,
-    ``metric`` and ``value``.
+    In UnStereoEval's rows, ``eta_nats`` is the limit on |MaxPMI|, or None. ``value`` is in percent
+    for US and its deviation, and in percentage points for PD, gap and deduplication. ``model`` is a
+    hub id, or empty for a benchmark's size. In the rows of the other papers, ``inputs`` is the set
+    of prompts, and ``method`` is the treatment or the measure.
 
     >>> [len(figures(paper)) for paper in ("unstereoeval", "fairpair", "disclosure")]
     [2781, 62, 486]
@@ -75,7 +73,7 @@ def figures(paper: str) -> list[Row]:
 
 
 def joined(name: str, **relations: pa.Table) -> list[dict[str, Any]]:
-    """Run the query ``sql/reproduce/<name>.sql`` on ``relations`` instead of on a warehouse."""
+    """Run the query ``sql/reproduce/<name>.sql`` on the given tables instead of a warehouse."""
     with duckdb.connect() as connection:
         for relation, table in relations.items():
             connection.register(relation, table)
@@ -86,8 +84,8 @@ def joined(name: str, **relations: pa.Table) -> list[dict[str, Any]]:
 class Claim:
     """A claim in ``<paper>.toml``. The first lines of that file explain the keys.
 
-    ``printed`` has one value for each row of the query, in order or by the row's label. It is
-    empty if the query itself returns whether the claim holds.
+    ``printed`` has the paper's value for each row of the query: a list in the rows' order, or a
+    dict by the rows' labels. If the query returns whether the claim holds, ``printed`` is empty.
     """
 
     where: Text
@@ -99,7 +97,7 @@ class Claim:
 
 @toml_table
 class Claims:
-    """The content of ``<paper>.toml``: claims, and the numbers of the tables that they use."""
+    """The content of ``<paper>.toml``: the claims, and which of the paper's tables they use."""
 
     claim: tuple[Claim, ...]
     tables: tuple[int, ...] = ()
@@ -115,7 +113,7 @@ def claims_of(paper: str) -> Claims:
 
 
 def cells(printed: Sequence[Row]) -> pa.Table:
-    """Return printed figures as a table for queries. ``place`` numbers them in file order."""
+    """Return printed figures as a table for queries. Column ``place`` is the row's number."""
     numbers = {"place": pa.int64(), "table": pa.int64(), "value": pa.float64()}
     names = ("inputs", "method", "model", "metric")
     schema = pa.schema({**numbers, **dict.fromkeys(names, pa.string())})
@@ -124,11 +122,10 @@ def cells(printed: Sequence[Row]) -> pa.Table:
 
 
 def counted(claims: Claims, printed: Sequence[Row]) -> list[str]:
-    """Return a line per claim: how many printed figures support it, and which ones don't.
+    """For each claim, say in a line how many printed figures support it, and which ones don't.
 
-    Returns no lines unless ``printed`` has figures of all tables that the claims use. If two tables
-    print the same figure, the value in the first table counts. Claims without any figure to compare
-    are left out.
+    If ``printed`` lacks a table that the claims use, returns no lines. If two tables print the same
+    figure, the value in the first table counts. Claims without figures to compare are left out.
 
     >>> counted(Claims(claim=()), [])
     []
@@ -155,9 +152,9 @@ def counted(claims: Claims, printed: Sequence[Row]) -> list[str]:
 
 
 def misprints(printed: Sequence[Row], n_prompts: Mapping[str, int]) -> list[str]:
-    """Return lines on printed figures that contradict each other.
+    """Return a line for each case where printed figures contradict each other.
 
-    ``n_prompts`` is the number of prompts in each set.
+    ``n_prompts`` maps the name of each set of prompts to its number of prompts.
 
     >>> alike = {"table": 3, "inputs": "s", "method": "j", "metric": "B"}
     >>> values = {"a": 1.0, "b": 2.0, "Average": 1.6}
@@ -171,7 +168,7 @@ def misprints(printed: Sequence[Row], n_prompts: Mapping[str, int]) -> list[str]
     return [row["line"] for row in rows]
 
 
-#: Empty relations, for a release without a PMI file.
+#: Empty tables, for a release without a PMI file.
 _NO_NEIGHBOURS = {
     "near": pa.table({"word": pa.array([], pa.string()), "targets": pa.array([], _TEXTS)}),
     "tau": pa.table(
@@ -190,10 +187,9 @@ def check(
 ) -> list[dict[str, Any]]:
     """Compare each number in UnStereoEval's claims with ours; return rows of ``checked``.
 
-    ``models`` are the models whose released scores are used. ``corpus`` is the name of the released
-    word statistics. ``neighbours`` has the relations `near` and `tau`, and is None if the release
-    has no PMI file. The claims are about the whole release, so the result is empty unless the store
-    has the word statistics and the scores of all 28 models on all five benchmarks.
+    The claims are about the whole release. So the result is empty unless the store has the word
+    statistics and the scores of all 28 models on all five benchmarks. ``neighbours`` has the tables
+    of ``unstereoeval.neighbours``, or is None if the release has no PMI file.
     """
     with connect(store.root) as connection:
         parameters = {"models": list(models), "corpus": corpus}
@@ -209,7 +205,7 @@ def check(
 def register_words(
     connection: duckdb.DuckDBPyConnection, neighbours: Mapping[str, pa.Table]
 ) -> None:
-    """Register `near`, `tau` and `pair` for queries. Missing ``neighbours`` become empty."""
+    """Register tables for queries: `pair`, and the ``neighbours`` (as empty tables if missing)."""
     pairs = [{"contrast": p.contrast, "a": p.a, "b": p.b} for p in load_list("gendered").pairs]
     relations = {**_NO_NEIGHBOURS, **neighbours, "pair": pa.Table.from_pylist(pairs)}
     for name, rows in relations.items():
@@ -224,7 +220,7 @@ _IS_WHOLE = """
 
 
 def _cards(store: Store, connection: duckdb.DuckDBPyConnection, corpus: str) -> pa.Table:
-    """Return UnStereoEval's Table 7: statistics of all pairs, and of |MaxPMI| <= 0.5 nats."""
+    """Compute UnStereoEval's Table 7, on all pairs and on pairs with |MaxPMI| <= 0.5 nats."""
     text = """
         SELECT DISTINCT pair_id FROM ratio
         WHERE benchmark = $benchmark AND (isinf($eta::DOUBLE) OR within(max_pmi_nats, $eta::DOUBLE))
@@ -248,9 +244,9 @@ def checked(
 ) -> list[dict[str, Any]]:
     """Return a row for each number in a claim, with our value from the claim's query.
 
-    The columns are as in ``unstereoeval.compare``: ``table`` (where in the paper the claim is),
-    ``metric`` (what the number is), ``benchmark`` (label of the query's row; empty if the query has
-    one row), ``value`` (as printed), ``ours`` (None if undefined), ``outcome`` and ``note``.
+    The columns have the names that ``unstereoeval.compare`` uses. ``table`` says where in the paper
+    the claim is, and ``metric`` what the number is. ``benchmark`` is the label of the query's row,
+    or empty if the query returns a single row. ``ours`` is None if our value is undefined.
     """
     values, rows = claim.printed, list[tuple[object, ...]]([(None,)] * len(claim.printed))
     if claim.query:
@@ -262,7 +258,7 @@ def checked(
     found = []
     for printed, (*labels, result) in zip(values, rows, strict=True):
         ours = result if result is None or isinstance(result, str) else float(result)  # type: ignore[arg-type]
-        ours = None if ours != ours else ours  # with NaN there is nothing to compare
+        ours = None if ours != ours else ours  # NaN can't be compared
         of = ", ".join("all pairs" if label == math.inf else f"{label}" for label in labels)
         about = {"table": claim.where, "metric": claim.what, "benchmark": of, "value": printed}
         outcome = verdict(printed, ours)

@@ -1,10 +1,10 @@
 """Compare a paper's printed figures with your own runs, for the papers that released no results.
 
-Each row of ``warehouse/sql/reproduce/<paper>.sql`` is a figure of a run, with the run's settings.
+The query ``sql/reproduce/<paper>.sql`` returns each figure of a run, with the run's settings.
 
-The settings of FairPair's paper are our command's defaults. The settings of the disclosure paper
-come from its sections 5.1 to 5.3, Table 4 and appendix A.3 (QLoRA's base is in nf4), and the types
-of weights from the authors' scripts (dongxiangjue/Debias-LLMs). Others are ``NOT_KNOWN``.
+By default, `fairpair run` has the settings of FairPair's paper. The disclosure paper's settings are
+in its sections 5.1 to 5.3, Table 4 and appendix A.3 (QLoRA's base is in nf4). Its weights' data
+types are in the authors' scripts (dongxiangjue/Debias-LLMs). Other settings are ``NOT_KNOWN``.
 """
 
 from __future__ import annotations
@@ -20,12 +20,7 @@ from typing import Any
 from plumbline.eval_workers.disclosure.set_probing import ProbeOptions
 from plumbline.eval_workers.fairpair.fairpair_options import FairPairOptions, texts_of
 from plumbline.eval_workers.models.model_lists import load
-from plumbline.eval_workers.training.training_options import (
-    ALPHA,
-    DROPOUT,
-    MAX_TOKENS,
-    TuneOptions,
-)
+from plumbline.eval_workers.training.training_options import ALPHA, DROPOUT, MAX_TOKENS, TuneOptions
 from plumbline.pipelines.reproduce.claims import Row
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.query.connection import rows_of, sql
@@ -58,9 +53,9 @@ class Paper:
         name: NAME in `plumbline reproduce NAME`; the paper's query and files have the same name.
         command: the command line that measures the models.
         half_units: for each metric, the largest rounding error of a printed figure.
-        settings: function that returns the paper's settings, by column, for a row of the query.
+        settings: function that takes a row of the query and returns the paper's settings as a dict.
         by_set: columns that may differ between the sets of prompts in one run.
-        remarks: lines to print with every comparison with the paper.
+        remarks: lines to print whenever runs are compared with the paper.
         n_prompts: number of prompts in each set, if the paper prints GAS.
     """
 
@@ -82,7 +77,7 @@ _INSTRUCTION = "a7f803a705b6"
 def _hash(sentence: str) -> str:
     """Hash the words of a sentence, without punctuation.
 
-    In the paper the sentence ends with a full stop, but in the paper's code with a colon.
+    The paper ends its instruction with a full stop, and the paper's code ends it with a colon.
     """
     words = re.findall("[a-z]+", sentence.lower())
     return hashlib.sha256(" ".join(words).encode()).hexdigest()[:12]
@@ -118,14 +113,14 @@ def _of_disclosure(row: Row) -> dict[str, object]:
         "backend": "transformers",
         **dict.fromkeys(("n_empty", "revision"), NOT_KNOWN),
     }
-    if row["decoding"] is not None:  # NULL: only probabilities were measured
+    if row["decoding"] is not None:  # None if only probabilities were measured
         settings["max_new_tokens"] = probe.max_new_tokens
         settings["decoding"] = NOT_KNOWN if row["method"] == "Hyperparameter" else "greedy"
     if row["instruction"] is not None:
         is_theirs = _hash(row["instruction"]) == _INSTRUCTION
         instruction = row["instruction"] if is_theirs else "the one in section 5.2"
         settings |= {"form": "prefix", "instruction": instruction}
-    if is_tuned:  # section 5.3, Table 4 and appendix A.3
+    if is_tuned:  # the paper's section 5.3, Table 4 and appendix A.3
         names = ("rank", "learning_rate", "batch_prompts")
         settings |= {name: getattr(tune, name) for name in names}
         settings |= {"alpha": ALPHA, "dropout": DROPOUT, "max_tokens": MAX_TOKENS}
@@ -168,7 +163,7 @@ PAPERS = {paper.name: paper for paper in (FAIRPAIR, DISCLOSURE)}
 
 @dataclass(frozen=True)
 class MeasuredRun:
-    """A numbered run, and its settings that differ from the paper's or that the paper omits."""
+    """A run, with the settings that differ from the paper's, and those the paper doesn't give."""
 
     number: int
     printed_model: str
@@ -187,7 +182,7 @@ class MeasuredRun:
 def measured(
     paper: Paper, store: Store | None, printed: Sequence[Row], given: Iterable[str]
 ) -> tuple[list[dict[str, Any]], list[MeasuredRun]]:
-    """Compare printed figures with the runs in a warehouse, as ``compare`` does.
+    """Compare printed figures with the runs in a warehouse; return what ``compare`` returns.
 
     If there is no warehouse or no run, all rows have the outcome ``NOT_MEASURED``.
     """
@@ -199,7 +194,7 @@ def printed_names(paper: Paper, printed: Iterable[Row], given: Iterable[str]) ->
     """Map the names of models in the warehouse to the names that the paper prints.
 
     Names come from the paper's list of models, and from texts PRINTED=MODEL in ``given``. Raises
-    ``UsageProblem`` for a text of another form, or if the paper doesn't print the name.
+    ``UsageProblem`` if a text has another form, or if the paper doesn't print the name.
 
     >>> from plumbline.pipelines.reproduce.runs_compared import FAIRPAIR
     >>> printed_names(FAIRPAIR, [{"model": "GPT2"}], ["gpt2=models/tiny"])["tiny"]
@@ -222,15 +217,19 @@ def printed_names(paper: Paper, printed: Iterable[Row], given: Iterable[str]) ->
 def compare(
     paper: Paper, printed: Sequence[Row], rows: Sequence[Row], names: Mapping[str, str]
 ) -> tuple[list[dict[str, Any]], list[MeasuredRun]]:
-    """Compare each printed figure with every run of its model. Return rows, and the runs.
+    """Compare each printed figure with every run of its model. Return the comparisons and the runs.
 
     ``names`` maps a model's name in the warehouse to its printed name. An interval agrees with a
-    printed figure if it contains any value that rounds to the figure.
+    printed figure if the interval contains any value that rounds to the figure.
 
-    A row has the columns of the printed figure, and ``measured``, ``low``, ``high`` (None if
-    undefined or infinite), ``outcome``, ``run`` (the run's number; None if there is no run),
-    ``measured_model``, ``differs`` and ``paper_unknown`` (settings of the run), and ``note``
-    (settings of this figure only).
+    A comparison has the columns of the printed figure, and these:
+
+    - ``measured``, ``low``, ``high``: our figure and its interval; None if undefined or infinite.
+    - ``outcome``: one of ``OUTCOMES``.
+    - ``run``, ``measured_model``: the run's number and model; None if there is no run.
+    - ``differs``: the settings that differ from the paper's.
+    - ``paper_unknown``: the run's settings that the paper doesn't give.
+    - ``note``: settings of both kinds that concern only this figure.
     """
     of_a_figure = {*_OF_A_FIGURE, *paper.by_set}
     runs: dict[str, MeasuredRun] = {}
@@ -240,21 +239,21 @@ def compare(
             key = repr({column: v for column, v in row.items() if column not in of_a_figure})
             if key not in runs:
                 settings = {c: v for c, v in paper.settings(row).items() if c not in of_a_figure}
-                runs[key] = MeasuredRun(len(runs) + 1, name, row["model"], *_apart(row, settings))
-            found.setdefault(_cell({**row, "model": name}), []).append((runs[key], row))
+                runs[key] = MeasuredRun(len(runs) + 1, name, row["model"], *_diff(row, settings))
+            found.setdefault(_key({**row, "model": name}), []).append((runs[key], row))
     compared = []
     for figure in printed:
-        beside = [{**figure, **_beside(paper, figure, *of)} for of in found.get(_cell(figure), [])]
+        matches = [{**figure, **_compared(paper, figure, *m)} for m in found.get(_key(figure), [])]
         note = "mean of the printed models" if figure["model"] == AVERAGE else ""
-        compared += beside or [{**figure, **_NO_RUN, "differs": note, "note": note}]
+        compared += matches or [{**figure, **_NO_RUN, "differs": note, "note": note}]
     return compared, list(runs.values())
 
 
-def _cell(row: Row) -> tuple[str, ...]:
+def _key(row: Row) -> tuple[str, ...]:
     return row["inputs"], row["method"], row["model"].casefold(), row["metric"]
 
 
-def _beside(paper: Paper, figure: Row, run: MeasuredRun, row: Row) -> dict[str, Any]:
+def _compared(paper: Paper, figure: Row, run: MeasuredRun, row: Row) -> dict[str, Any]:
     low, high = (math.nan if row[end] is None else row[end] for end in ("low", "high"))
     half = paper.half_units.get(figure["metric"], 0.0) + 1e-9
     if row["measured"] is None:
@@ -264,7 +263,7 @@ def _beside(paper: Paper, figure: Row, run: MeasuredRun, row: Row) -> dict[str, 
     else:
         outcome = HOLDS if low - half <= figure["value"] <= high + half else OUTSIDE
     settings = {c: v for c, v in paper.settings(row).items() if c in paper.by_set}
-    differs, unknown = _apart(row, settings)
+    differs, unknown = _diff(row, settings)
     of_figure = [*differs, *(line for line in unknown if not line.endswith(" 0"))]
     return {
         "measured": row["measured"],
@@ -279,7 +278,7 @@ def _beside(paper: Paper, figure: Row, run: MeasuredRun, row: Row) -> dict[str, 
     }
 
 
-def _apart(row: Row, settings: Mapping[str, object]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def _diff(row: Row, settings: Mapping[str, object]) -> tuple[tuple[str, ...], tuple[str, ...]]:
     differs, unknown = list[str](), list[str]()
     for column, value in settings.items():
         ours = f"{column} {_shown(row[column])}"
@@ -292,7 +291,7 @@ def _apart(row: Row, settings: Mapping[str, object]) -> tuple[tuple[str, ...], t
 
 def _same(value: object, expected: object) -> bool:
     if isinstance(value, str) and isinstance(expected, str):
-        return value.startswith(expected)  # library versions may come after the setting
+        return value.startswith(expected)  # our value may end with library versions
     return value == expected
 
 
@@ -301,7 +300,7 @@ def _shown(value: object) -> str:
 
 
 def shown_rows(compared: Sequence[Row]) -> list[Row]:
-    """Sort the rows to print: figures outside a run's interval, other measured figures, the rest.
+    """Sort rows to print them: first figures outside a run's interval, last figures without a run.
 
     Leaves out the columns with the runs' settings, since ``MeasuredRun.lines`` has them.
     """
@@ -311,7 +310,7 @@ def shown_rows(compared: Sequence[Row]) -> list[Row]:
 
 
 def tally(compared: Sequence[Row]) -> Iterator[str]:
-    """Yield a line per outcome: how many printed figures and how many runs have this outcome.
+    """For each outcome, yield a line with the number of printed figures and the number of runs.
 
     A figure that was measured in several runs may count for several outcomes.
 
@@ -322,7 +321,7 @@ def tally(compared: Sequence[Row]) -> Iterator[str]:
     for outcome in OUTCOMES:
         alike = [row for row in compared if row["outcome"] == outcome]
         n_runs = len({row["run"] for row in alike} - {None})
-        n = len({(row["table"], *_cell(row)) for row in alike})
+        n = len({(row["table"], *_key(row)) for row in alike})
         where = f" in {n_runs:,} runs" if n_runs > 1 else ""
         if n:
             yield f"{n:,} figure{'' if n == 1 else 's'}{where}: {outcome}"

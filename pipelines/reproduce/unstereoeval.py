@@ -44,11 +44,11 @@ _PRINTED = pa.schema(
 
 
 class ReleaseResult(NamedTuple):
-    """The comparison of the paper's printed figures with those computed from its release.
+    """The paper's printed figures, compared with figures computed from the paper's release.
 
     Attributes:
-        compared: figures of the tables: rows of ``compare``.
-        claims: numbers in the text: rows of ``claims.check``.
+        compared: the figures in the paper's tables, as rows of ``compare``.
+        claims: the numbers in the paper's text, as rows of ``claims.check``.
         models: hub ids of the models that have scores.
         incomplete: a line for each model and benchmark with missing pairs or rejected rows.
     """
@@ -72,7 +72,7 @@ class ReleaseResult(NamedTuple):
 
 
 def outcomes(kind: str, rows: Iterable[Row]) -> str:
-    """Return a line that says how many comparisons of a kind have each outcome.
+    """Say in a line how many comparisons of a kind have each outcome.
 
     >>> outcomes("claims", [{"outcome": AGREE}])
     'claims: 1 agree, 0 off, 0 not run, 0 contradicted by the release'
@@ -82,12 +82,7 @@ def outcomes(kind: str, rows: Iterable[Row]) -> str:
 
 
 def reproduce(
-    store: Store,
-    data: Path,
-    figures: Sequence[Row],
-    corpus: str,
-    announce: Announce,
-    run_id: str,
+    store: Store, data: Path, figures: Sequence[Row], corpus: str, announce: Announce, run_id: str
 ) -> ReleaseResult:
     """Import the release from ``data``, compute all metrics, and compare with printed figures.
 
@@ -129,11 +124,11 @@ def reproduce(
 
 
 def compare(figures: Sequence[Row], metrics: Iterable[Row]) -> list[dict[str, Any]]:
-    """Return a row for each printed figure with ours (``sql/reproduce/release_compared.sql``).
+    """Return a row for each printed figure, with our figure beside it.
 
-    ``metrics`` has rows of ``metric_value`` and of ``deduplication_rows``. ``ours`` is None if our
-    figure is undefined or wasn't computed. The ends of the interval are None for deviations and
-    sizes.
+    ``metrics`` has rows of ``metric_value`` and of ``deduplication_rows``. The columns are those of
+    ``sql/reproduce/release_compared.sql``. ``ours`` is None if our figure is undefined or wasn't
+    computed. Deviations and sizes have no interval.
     """
     printed = pa.Table.from_pylist(list(figures), _PRINTED)
     schema = TABLES["metric_value"].arrow
@@ -145,10 +140,10 @@ def compare(figures: Sequence[Row], metrics: Iterable[Row]) -> list[dict[str, An
 def deduplication_rows(
     store: Store, corpus: str, etas: Collection[float | None], models: Collection[str]
 ) -> list[dict[str, Any]]:
-    """Return how US changes from each model to its ``-deduped`` twin, as in ``metric_value``.
+    """Return rows like those of ``metric_value``: how US changes from a model to its deduped twin.
 
-    There are rows for each limit on |MaxPMI| in ``etas`` (None: all pairs). Intervals come from
-    view `deduplication`.
+    Each limit on |MaxPMI| in ``etas`` has its own rows. The limit None means all pairs. Values and
+    intervals come from view `deduplication`.
     """
     text = f"""
         SELECT model, benchmark, subset, n, '{DEDUPLICATION}' AS metric, '{{}}' AS options,
@@ -165,7 +160,10 @@ def deduplication_rows(
 
 
 def neighbours(store: Store, statistics: Path, corpus: str) -> dict[str, pa.Table]:
-    """Return `near` and `tau` for the claims' queries, or an empty dict without a PMI file."""
+    """Return tables that claims query: the targets near each word, and tau between contrasts.
+
+    If the release has no PMI file, returns an empty dict.
+    """
     from plumbline.jobs.ingest.released_statistics import LIST, pmi_file_of, read_pmi
     from plumbline.pipelines.reproduce.word_lists import agreement_of
 
@@ -188,7 +186,7 @@ class Release:
 
     @staticmethod
     def at(data: Path) -> Release:
-        """Find the parts of a release in the directory ``data``.
+        """Find the files of a release in the directory ``data``.
 
         Raises ``BadInput`` if benchmarks, word statistics or scores are missing.
         """

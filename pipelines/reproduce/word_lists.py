@@ -1,9 +1,9 @@
-"""Compare the pairs of a word list: how many words have a delta, and do the pairs rank them alike?
+"""Compare the pairs of a word list, such as she/he and woman/man.
 
-How alike two pairs rank words is Kendall's tau between their deltas. Its interval comes from
-resampling documents, since words aren't independent: words of a document occur together, and a
-window can contain target words of both pairs. Resampling words would make the interval too narrow
-or too wide.
+For each pair: how many words have a delta? For every two pairs: do they rank words alike? This is
+measured with Kendall's tau between the deltas. The interval of tau comes from resampling documents,
+since words aren't independent: words of a document occur together, and a window can contain target
+words of both pairs. Resampling words would make the interval too narrow or too wide.
 """
 
 from __future__ import annotations
@@ -53,10 +53,11 @@ Deltas = tuple[NDArray[np.int64], NDArray[np.float64]]
 
 @dataclass(frozen=True)
 class TauAgreement:
-    """Kendall's tau-b of two contrasts on the words that have a delta in both; NaN if undefined.
+    """Kendall's tau-b between the deltas of two contrasts; NaN if undefined.
 
-    ``tau_b_low`` and ``tau_b_high`` are the ends of its 95% interval (:func:`tau_interval`). They
-    are NaN if no interval was computed, for example because there are fewer than 50 words.
+    It is computed on the words that have a delta in both contrasts. ``tau_b_low`` and
+    ``tau_b_high`` are the ends of its 95% interval (:func:`tau_interval`). They are NaN if no
+    interval was computed, for example because there are fewer than 50 words.
     """
 
     contrast_a: str
@@ -73,20 +74,20 @@ def compare_list(
     name: str,
     progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> tuple[list[dict[str, Any]], list[str]]:
-    """Return rows on each pair of a word list, rows on every two pairs, and lines to print.
+    """Compare the pairs of a word list; return rows and lines to print.
 
-    First come rows of ``sql/lists/coverage.sql``, one per pair in list order. Their columns
-    ``n_words_pile`` and ``percent_pile`` are from UnStereoEval's Table 4, or None if the table
-    lacks the pair. Then come rows of ``TauAgreement`` (Figure 5), with None instead of NaN.
+    Each pair has a row of ``sql/lists/coverage.sql``, in list order. Its columns ``n_words_pile``
+    and ``percent_pile`` are from UnStereoEval's Table 4, or None if the table lacks the pair. Then
+    every two pairs have a row of ``TauAgreement`` (Figure 5), with None instead of NaN.
 
-    Rare words are used too, although their deltas are mostly chance and pull tau towards 0; the
-    rows on pairs have the deltas' median standard error. Words that were pruned from the corpus
-    count in the percentages, but have no delta and are not in tau.
+    Rare words are used too, although their deltas are mostly chance and pull tau towards 0. The
+    rows of single pairs have the deltas' median standard error. Words that were pruned from the
+    corpus count in the percentages. But they have no delta, so tau leaves them out.
 
     Args:
         name: a list that the corpus was counted with, a built-in list, or a TOML file. All of its
             words must have been counted.
-        progress: called with the numbers of finished and of all resamples.
+        progress: called with the number of finished resamples and the number of all resamples.
 
     Raises:
         UsageProblem: the corpus or list is unknown, the corpus was imported without counts, words
@@ -116,7 +117,7 @@ def compare_list(
         of_pile = printed().get(pair["contrast"], (None, None))
         pair["n_words_pile"], pair["percent_pile"] = of_pile
     near = None
-    if "she/he" in contrasts and row["source"] == "counted":  # imported counts don't have all words
+    if "she/he" in contrasts and row["source"] == "counted":  # imported counts lack words
         [shares] = rows_of(store.root, sql("lists/near_pronouns"), {"corpus": corpus})
         ours = ", ".join(f"{shares[f'percent_{who}']:.2f}%" for who in ("he", "she", "both"))
         pile = ", ".join(f"{percent:.2f}%" for percent in NEAR_PRONOUNS)
@@ -139,7 +140,7 @@ def _with_intervals(
     deltas: Mapping[str, Deltas],
     progress: Callable[[int, int], None],
 ) -> tuple[tuple[TauAgreement, ...], str]:
-    """Add intervals to agreements. Also return what was resampled, or why nothing was."""
+    """Add intervals to agreements. Also say what was resampled, or why there are no intervals."""
     try:
         evidence = evidence_of(store, row["corpus"])
     except (UsageProblem, MissingComponent) as e:
@@ -186,8 +187,8 @@ def _deltas(store: Store, corpus: str, contrasts: Sequence[str]) -> dict[str, De
 def agreement(contrasts: Sequence[str], deltas: Mapping[str, Deltas]) -> list[TauAgreement]:
     """Return Kendall's tau-b between every two contrasts, on the words with a delta in both.
 
-    Tau is NaN with fewer than two such words, or if all have the same delta in one contrast. Deltas
-    are rounded to nine decimals, and then equal deltas are ties.
+    Tau is NaN if there are fewer than two such words, or if they all have the same delta in one
+    contrast. Deltas that are equal after rounding to nine decimals are ties.
 
     >>> few = {"a": (np.array([1, 2, 3]), np.array([0.1, 0.2, 0.3]))}
     >>> few["b"] = np.array([1, 2, 3, 9]), np.array([1.0, 3.0, 2.0, 0.0])
@@ -206,7 +207,7 @@ def agreement(contrasts: Sequence[str], deltas: Mapping[str, Deltas]) -> list[Ta
 
 
 def agreement_of(store: Store, corpus: str, name: str) -> list[TauAgreement]:
-    """Return tau-b, without intervals, of every two pairs of a list that the corpus has."""
+    """Return tau-b, without intervals, for every two pairs of a list that the corpus has."""
     lists = {x.name: x for x in corpus_lists(store, corpus_row(store, corpus))}
     contrasts = [p.contrast for p in lists[name].pairs]
     return agreement(contrasts, _deltas(store, corpus, contrasts))
@@ -216,8 +217,8 @@ def agreement_of(store: Store, corpus: str, name: str) -> list[TauAgreement]:
 def printed() -> dict[str, tuple[int, float]]:
     """Return Table 4 of UnStereoEval: the number and percentage of Pile words with a delta.
 
-    The dict's keys are contrasts. The percentages are recomputed for a vocabulary of 120,339 words,
-    and round to the printed percentages.
+    The dict's keys are contrasts. The percentages are recomputed for a vocabulary of 120,339 words.
+    When rounded, they equal the printed percentages.
 
     >>> len(printed()), printed()["she/he"]
     (38, (55476, 46.1))
@@ -228,7 +229,7 @@ def printed() -> dict[str, tuple[int, float]]:
 
 
 def kendall(x: Floats, y: Floats) -> float:
-    """Return Kendall's tau-b; NaN with fewer than two points, or if x or y is constant.
+    """Return Kendall's tau-b. It is NaN with fewer than two points, or if x or y is constant.
 
     >>> round(kendall(np.array([0.1, 0.2, 0.3]), np.array([1.0, 3.0, 2.0])), 12)
     0.333333333333
@@ -239,10 +240,11 @@ def kendall(x: Floats, y: Floats) -> float:
 
 
 class ClusterCounts(NamedTuple):
-    """Numbers of co-occurrences (``n``), with the indices of their cluster, word and target.
+    """How often each word occurs near each target word, in each cluster of documents.
 
-    Has only numbers above 0. ``clusters`` says what a cluster is: ``source`` or ``document``.
-    ``n_clusters`` includes clusters without any co-occurrence.
+    The four arrays have an item for each count above 0: the count ``n``, and the indices of its
+    cluster, word and target. ``clusters`` is ``source`` or ``document``, and says what a cluster
+    is. ``n_clusters`` includes clusters without any co-occurrence.
     """
 
     clusters: str
@@ -256,10 +258,10 @@ class ClusterCounts(NamedTuple):
 def cluster_counts(
     evidence: Evidence, vocabulary: pa.StringArray, targets: Sequence[str]
 ) -> ClusterCounts:
-    """Count co-occurrences in each cluster of documents, with the rule of the corpus.
+    """Count co-occurrences in each cluster of documents, with the counting rule of the corpus.
 
-    If there are ten or more sources, documents are clustered by source. Otherwise each document is
-    a cluster. If there are more than ``MOST_CLUSTERS`` clusters, they are joined.
+    If there are ten or more sources, the documents of a source are a cluster. Otherwise each
+    document is a cluster. If there are more than ``MOST_CLUSTERS`` clusters, some are merged.
 
     Args:
         vocabulary: all words of the corpus, sorted.
@@ -299,18 +301,18 @@ def tau_errors(
     n_resamples: int = RESAMPLES,
     progress: Callable[[int, int], None] = lambda done, total: None,
 ) -> Floats:
-    """Return the bootstrap standard error of atanh(tau) for each two contrasts in ``compared``.
+    """Return the bootstrap standard error of atanh(tau) for every comparison in ``compared``.
 
-    The bootstrap draws clusters with replacement and sums their co-occurrences. Tau is computed
-    from ratios of counts, since a contrast's delta is the log of the ratio plus a constant. Each
-    resample uses only words with all four counts above 0. The error is NaN if there are fewer than
-    ten clusters, or if tau is undefined, 1 or -1 in a resample.
+    Each resample draws clusters with replacement and sums their co-occurrences. Tau is computed
+    from ratios of counts, since a contrast's delta is the log of the ratio plus a constant. A
+    resample uses only words that occur near all four target words. The error is NaN if there are
+    fewer than ten clusters, or if tau is undefined, 1 or -1 in a resample.
 
     Args:
-        sides: for each contrast, the indices of its female and male target.
+        sides: for each contrast, the indices of its female and its male target word.
         words: for each contrast, the indices of the words that have a delta.
-        compared: the indices of each two contrasts to compare.
-        progress: called with the numbers of finished and of all resamples.
+        compared: for each comparison, the indices of the two contrasts.
+        progress: called with the number of finished resamples and the number of all resamples.
     """
     from scipy.sparse import csr_array
 
@@ -342,7 +344,7 @@ def tau_errors(
 
 
 def tau_interval(tau: float, error: float, n_clusters: int) -> tuple[float, float]:
-    """Return the 95% interval of tau: tanh(atanh(tau) +- t * error), or NaN if the error is NaN.
+    """Return the 95% interval of tau, tanh(atanh(tau) +- t * error). A NaN error gives NaN ends.
 
     t is the quantile of Student's t with ``n_clusters - 1`` degrees of freedom.
 

@@ -68,8 +68,7 @@ def records_of(
 def delimiter_of(content: str) -> str:
     """Return the delimiter in a table's header. Try a comma, then a tab, then a semicolon.
 
-    If the header contains none of these, return a comma. In some countries, spreadsheets use
-    semicolons.
+    If the header contains none of these, return a comma.
     """
     header = content.partition("\n")[0]
     return next((mark for mark in ",\t;" if mark in header), ",")
@@ -131,7 +130,6 @@ def read_text(path: Path) -> str:
     """Read a UTF-8 text file, on disk or at an address, compressed or not.
 
     Bytes that aren't UTF-8 become lone surrogates. A byte order mark is dropped.
-
     Raises the errors of ``reading``, and ``BadInput`` for more than ``LARGEST`` decompressed bytes.
     """
     with ByteStream(path) as stream, io.BufferedReader(stream) as reader:

@@ -52,10 +52,9 @@ _THEME: dict[str, Any] = {
 }
 #: Separates two lines of a name on the vertical axis.
 LINE_END = " · "
-#: Legend of estimates that are clearly on neither side.
+#: Legend text for estimates that aren't clearly above or below 0.
 UNTOLD = "not clear"
-# Okabe and Ito's colours, which colour-blind readers can tell apart. Their yellow is left out,
-# because it is faint on white.
+# Okabe and Ito's colours, without yellow. Colour-blind readers can tell them apart.
 _PALETTE = (MALE, FEMALE, GREEN, "#CC79A7", "#56B4E9", "#E69F00", INK)
 
 
@@ -75,11 +74,11 @@ def _plain(value: Any) -> Any:
     return value.item() if isinstance(value, np.generic) else value
 
 
-def point(row: Row, of: str, name: str, kind: str = "", scale: float = 1) -> dict[str, Any]:
-    """Return a point for ``estimates``: column ``of`` and its interval, multiplied by ``scale``."""
-    ends = (row[of], row.get(f"{of}_low"), row.get(f"{of}_high"))
+def point(row: Row, column: str, name: str, kind: str = "", scale: float = 1) -> dict[str, Any]:
+    """Make a point for ``estimates`` from a row's ``column`` and its interval, times ``scale``."""
+    ends = (row[column], row.get(f"{column}_low"), row.get(f"{column}_high"))
     value, low, high = (None if end is None else scale * end for end in ends)
-    label = estimate(row, of, scale=scale).text
+    label = estimate(row, column, scale=scale).text
     return {"name": name, "value": value, "low": low, "high": high, "kind": kind, "label": label}
 
 
@@ -91,11 +90,12 @@ def estimates(
     rule: float = 0.0,
     is_log: bool = False,
 ) -> Chart:
-    """Draw a dot with its interval for each point (``point``), from top to bottom.
+    """Draw a list of estimates, each as a dot with its interval.
 
     Args:
+        points: the estimates from top to bottom, each made by the function ``point``.
         title: title of the axis: the quantity with its unit.
-        colours: the colour of each kind of point; the legend shows the kinds that occur.
+        colours: the colour of each kind of point; the legend shows only kinds that occur.
         rule: value at which to draw a dotted vertical line.
         is_log: True for a logarithmic axis.
     """
@@ -125,12 +125,12 @@ def estimates(
 
 
 def list_height(n_names: int, n_kinds: int = 0) -> int:
-    """Return the height in pixels of a chart that lists names, each with ``n_kinds`` lines."""
+    """Return a chart's height in pixels. The chart lists names, each with ``n_kinds`` lines."""
     return 8 + n_names * max(22, 13 * n_kinds + 8)
 
 
 def kinds(colours: Mapping[str, str]) -> alt.Color:
-    """Return the colour encoding of kinds of points. An only kind without a name has no legend."""
+    """Return Altair's colour for each kind of point. A single kind without a name has no legend."""
     scale = alt.Scale(domain=[*colours], range=[*colours.values()])
     legend = None if [*colours] == [""] else alt.Undefined
     return alt.Color("kind:N", scale=scale, legend=legend)
@@ -148,7 +148,7 @@ def fitted(points: Sequence[Row], fit: Row, x: str, y: str, *, page: str = "") -
     Args:
         fit: a row of view ``fit``.
         x, y: the titles of the axes.
-        page: the page to which each point links, with the name of the point as the anchor.
+        page: the page to which each point links; the anchor is the point's name.
     """
     colours = alt.Scale(domain=["above", "below", "0"], range=[FEMALE, MALE, NEUTRAL])
     dots = (
@@ -177,7 +177,7 @@ def _with_sides(points: Sequence[Row], page: str) -> Iterable[dict[str, Any]]:
 
 
 def _line(at: np.ndarray, fit: Row) -> Iterable[dict[str, float]]:
-    """Yield points of a fit's line and 95% band. If there is no band, its ends equal the line."""
+    """Yield points of a fit's line and its 95% band (without width if errors are unknown)."""
     y = fit["intercept_nats"] + fit["slope"] * at
     half = np.zeros_like(at)
     if fit["slope_se"] is not None and fit["t"] is not None:
@@ -190,9 +190,9 @@ def _line(at: np.ndarray, fit: Row) -> Iterable[dict[str, float]]:
 
 
 def specification(chart: Chart) -> dict[str, Any]:
-    """Return a chart's Vega-Lite specification with the theme.
+    """Return a chart as a Vega-Lite specification, with Plumbline's theme.
 
-    The chart is as wide as its container. Only charts of several panels have a fixed width.
+    A chart of several panels has a fixed width. Other charts are as wide as their container.
     """
     spec: dict[str, Any] = {**chart.to_dict(validate=False), "config": _THEME}
     if "hconcat" not in spec and "facet" not in spec:
@@ -201,9 +201,9 @@ def specification(chart: Chart) -> dict[str, Any]:
 
 
 def on_paper(chart: Mapping[str, Any], form: str, width_in: float) -> bytes:
-    """Return a chart's ``specification`` as the bytes of a ``pdf``, ``svg`` or ``png`` file.
+    """Draw a chart's ``specification`` and return the bytes of a ``pdf``, ``svg`` or ``png`` file.
 
-    Text is 8 points. In charts of several panels, the text is scaled with the chart.
+    The font size is 8 points. In a chart of several panels, the text is scaled with the chart.
     Raises ``ModuleNotFoundError`` if vl-convert isn't installed.
     """
     import vl_convert

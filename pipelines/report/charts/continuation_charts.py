@@ -24,7 +24,7 @@ _MOST_PROMPTS = 30
 
 
 def by_prompt(prompts: Sequence[Row]) -> Chart:
-    """Draw F with its interval for the prompts with the largest F, coloured by the test result."""
+    """Draw F and its interval for the prompts with the largest F. Colours show the test results."""
     colours = {f"differs (corrected p ≤ {ALPHA:g})": FEMALE, "not shown to differ": NEUTRAL}
     clear, other = colours
     ranked = sorted(prompts, key=lambda r: (-r["fairpair_f"], r["prompt_id"]))
@@ -44,9 +44,9 @@ _PANELS = {"gas": ("GAS, %", 100), "gld": ("GLD", 1), "add_nats": ("ADD, nats", 
 
 
 def measures(rows: Rows, by: str) -> Chart:
-    """Draw one panel each for GAS, GLD and ADD, with a dot per model and value of column ``by``.
+    """Draw panels for GAS, GLD and ADD, with a dot for each model and value of column ``by``.
 
-    If there are continuations of several lengths, draws the longest that have a GAS.
+    If continuations have several lengths, only the longest that have a GAS are drawn.
     """
     continued = rows.but(gas=None)
     rows = Rows({(r["model_key"], r[by]): r for r in (*rows, *continued)}.values())
@@ -66,7 +66,7 @@ def _name(row: Row, by: str) -> str:
 def decoding(rows: Sequence[Row]) -> Chart:
     """Draw shares of gendered continuations, with one panel per decoding parameter.
 
-    A dotted line shows greedy decoding, a band the 95% interval.
+    The dotted line shows greedy decoding. The band is the 95% interval.
     """
     greedy = next((r for r in rows if r["parameter"] == "greedy"), {})
     points = [

@@ -1,4 +1,4 @@
-"""Charts of models' preferences, slopes and sizes, and of words' leans."""
+"""Charts of models' preferences, of slopes and model sizes, and of how words lean."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ _MOST_MODELS, _MOST_SLOPES = 40, 12
 
 
 def disparity(rows: Sequence[Row]) -> Chart:
-    """Draw PD of each model with its interval, largest first."""
+    """Draw each model's preference disparity (PD) with its interval, largest first."""
     first, second = sides(rows[0])
     colours = {f"prefers {first}": FEMALE, f"prefers {second}": MALE, UNTOLD: NEUTRAL}
     ordered = sorted(rows, key=lambda r: (-r["value"], r["model"], r["model_key"]))
@@ -45,8 +45,8 @@ def disparity(rows: Sequence[Row]) -> Chart:
 def spread(rows: Rows, pd_rows: Sequence[Row]) -> Chart:
     """Draw quantiles of each model's log ratios, and the band that counts as no preference.
 
-    ``pd_rows`` are the models' rows of metric PD. If there are too many models, draws those with
-    the highest medians.
+    ``pd_rows`` are the models' rows of metric PD. If there are too many models, draws only those
+    with the highest medians.
     """
     drawn = sorted(rows, key=lambda r: (r["q50_nats"], r["model"]))[-_MOST_MODELS:][::-1]
     names, preferred = [r["model"] for r in drawn], {r["model_key"]: side(r) for r in pd_rows}
@@ -70,7 +70,7 @@ def spread(rows: Rows, pd_rows: Sequence[Row]) -> Chart:
 
 
 def slopes(rows: Rows, controls: Rows) -> Chart:
-    """Draw each model's slope on each benchmark and corpus, without and with controls."""
+    """Draw each model's slopes of preference on lean, with and without controls."""
     colours = {"slope": INK, "controls held fixed": GREEN}
     of_text = ("benchmark", "groups", "corpus", "contrast")
     points = []
@@ -111,7 +111,7 @@ _WORDS = 10
 def leaning(rows: Sequence[Row], sides: tuple[str, str]) -> Chart:
     """Draw the ten words that lean most to each of the two ``sides``, such as she and he.
 
-    If a word never occurs near one of the sides, a ring marks the least that it leans.
+    If a word never occurs near one of the sides, a ring marks the smallest lean it can have.
     """
     first, second = sides
     colours = {f"leans to {first}": FEMALE, f"leans to {second}": MALE, UNTOLD: NEUTRAL}
@@ -134,8 +134,9 @@ def leaning(rows: Sequence[Row], sides: tuple[str, str]) -> Chart:
 
 
 def following(points: Sequence[Row], fit: Row, titles: tuple[str, str], page: str) -> Chart:
-    """Draw a fit's points; label the outermost points. A point links to its word on ``page``."""
+    """Draw a fit, and label its outermost points. Each point links to its word on ``page``."""
     chart = fitted(points, fit, *titles, page=page)
+    # Put each label on the inner side of its point, so that the label stays inside the chart.
     middle = (min(p["x_nats"] for p in points) + max(p["x_nats"] for p in points)) / 2
     named = _outermost(points)
     left = alt.Chart(data(p for p in named if p["x_nats"] <= middle)).mark_text(align="left", dx=6)
@@ -143,13 +144,13 @@ def following(points: Sequence[Row], fit: Row, titles: tuple[str, str], page: st
         align="right", dx=-6
     )
     at = {"x": "x_nats:Q", "y": "y_nats:Q", "text": "point:N"}
-    return chart + left.encode(**at) + right.encode(**at)  # keeps names inside the chart
+    return chart + left.encode(**at) + right.encode(**at)
 
 
 def _outermost(points: Sequence[Row]) -> list[Row]:
-    """Return the points to label: in turn the highest, rightmost, lowest and leftmost point.
+    """Choose the points to label: the highest, rightmost, lowest and leftmost, then the next ones.
 
-    Skips a point whose name would overlap another name.
+    Skips a point if its label would overlap an earlier label.
     """
     xs, ys = ([p[c] for p in points] for c in ("x_nats", "y_nats"))
     width, height = (max(xs) - min(xs)) or 1.0, (max(ys) - min(ys)) or 1.0
