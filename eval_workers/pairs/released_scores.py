@@ -244,8 +244,8 @@ def _scores(file: ScoreFile, row: Record) -> tuple[Any, ...] | str:
 def _text_id(template: str, sentence_a: str, sentence_b: str) -> tuple[str, str | None]:
     """Return the ``text_id`` of a row's two sentences, and the problem with them, if any.
 
-    Each sentence must be the template filled with its column's pronouns. If the columns were
-    swapped, every log ratio would have the wrong sign.
+    Sentence a must be the template with female pronouns, and sentence b with male pronouns. If they
+    were swapped, every log ratio would have the wrong sign.
     """
     if problem := template_problem(template):
         return "", problem
