@@ -135,7 +135,7 @@ def disk_problems(path: Path) -> Iterator[None]:
 
 @contextmanager
 def naming(path: Path) -> Iterator[None]:
-    """Name ``path`` in an error about a full disk, if the error names no other file."""
+    """Add ``path`` to errors about a full disk that name no file."""
     try:
         yield
     except OSError as e:
@@ -147,7 +147,7 @@ def naming(path: Path) -> Iterator[None]:
 def _is_of_disk(error: OSError) -> bool:
     """Return whether an ``OSError`` is about a file, not a connection.
 
-    Return false for a library's own class, since `urllib` stores an address as the file name.
+    Return false for a library's own error class. In those of `urllib`, ``filename`` is an address.
     """
     if error.filename is not None and type(error).__module__ == "builtins":
         return True

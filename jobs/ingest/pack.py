@@ -80,7 +80,7 @@ def pack_files(store: Store, files: Mapping[Path, str], out: Path, run_id: str) 
     """Write each file as a document of the shard ``out``, in the order given.
 
     ``files`` is the result of ``text_files``. Each record has the file's name in ``meta.file``, and
-    its source (that name or the folder, see ``source_kind``) in ``meta.pile_set_name``.
+    its source in ``meta.pile_set_name``. ``source_kind`` says what the source is.
 
     A file is rejected if it can't be read, isn't UTF-8 or has only white space. It is also rejected
     if more than a quarter of its characters are NUL, as in UTF-16. Each rejected file gets a row in

@@ -67,7 +67,7 @@ def _problem(path: Path, problem: str, fix: str) -> dict[str, str]:
 
 
 def _logged(store: Store, newest: Snapshot, files: _Files) -> Iterator[dict[str, str]]:
-    """Add the files of kept versions to ``files``. Yield a problem for each unreadable commit."""
+    """Add all data files that the log lists to ``files``. Yield a problem for each bad commit."""
     for version in range(newest.version, newest.oldest - 1, -1):
         where = store.root / log.commit_name(version)
         try:

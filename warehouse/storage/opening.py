@@ -95,7 +95,7 @@ class OpenWarehouse:
         return self.place.root
 
     def pinned(self, at: int | None = None) -> Self:
-        """Return this warehouse pinned to a version (default: newest), so that reads see one state.
+        """Return this warehouse pinned to a version, by default the newest. All reads then see it.
 
         Raises the errors of ``log.snapshot``.
         """
@@ -131,7 +131,7 @@ class OpenWarehouse:
 
 
 def _marker(place: Place) -> bytes | None:
-    """Read a warehouse's marker file: ``None`` if it's missing, ``b""`` if it's unreadable."""
+    """Read a warehouse's marker file. Return ``None`` if it's missing, ``b""`` if unreadable."""
     try:
         return place.read(MARKER)
     except (FileNotFoundError, NotADirectoryError):
