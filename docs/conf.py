@@ -113,7 +113,7 @@ def on_read(app: Any, name: str, source: list[str]) -> None:
 
 
 def on_finish(app: Any, error: Exception | None) -> None:
-    """Replace the texts in ``MENDED`` in all HTML pages that Sphinx has written."""
+    """Make the replacements of ``MENDED`` in all HTML pages that Sphinx has written."""
     for page in Path(app.outdir).rglob("*.html"):
         html = page.read_text(encoding="utf-8")
         for lacking, mended in MENDED.items():
