@@ -88,9 +88,9 @@ def associate(
             file's name without its suffix. Words without a weight get no row for this sum.
 
     Returns:
-        ``n_contrasts``, the number of contrasts; ``n_associations``, ``n_deltas`` and ``n_bounds``,
-        the number of rows in each table; and ``n_weighted``, the number of the corpus's words that
-        have a weight (``None`` without ``word_weights``).
+        A dictionary. ``n_contrasts`` is the number of contrasts. ``n_associations``, ``n_deltas``
+        and ``n_bounds`` are the numbers of rows in the three tables. ``n_weighted`` is the number
+        of words in the corpus that have a weight (``None`` without ``word_weights``).
 
     Raises:
         UsageProblem: the corpus is unknown or was imported without counts, or the list can't be

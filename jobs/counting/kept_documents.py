@@ -134,7 +134,7 @@ class Evidence:
         """Yield a shard's documents in batches, with a value for each kept word.
 
         Args:
-            value_of: returns the values of a file's words, always with the same dtype.
+            value_of: function that returns the values of a file's words, always with one dtype.
 
         Raises:
             BadInput: a file is damaged.

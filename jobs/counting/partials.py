@@ -234,7 +234,7 @@ def _token_writer(path: Path, schema: pa.Schema) -> pq.ParquetWriter:
 class _Writer:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self._kinds: dict[str, str] = {}  # each file's kind, by the file's name
+        self._kinds: dict[str, str] = {}  # {file name: kind}
         self._tokens: pq.ParquetWriter | None = None
 
     def write(self, kind: str, table: pa.Table) -> None:

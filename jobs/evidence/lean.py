@@ -85,7 +85,7 @@ def leans(
     If no pair is defined, each cluster counts as one co-occurrence, divided between the sides in
     proportion to the word's co-occurrences. These counts give the exact interval of
     ``measures.lean_bounds``. For example, if a word is near *he* in forty documents and near *she*
-    in none, it leans to *he* by at least the bound nearer 0.
+    in none, one bound is infinite. The word leans to *he* by at least the other bound.
 
     Args:
         counted: co-occurrences in each cluster.

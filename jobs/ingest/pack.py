@@ -67,7 +67,7 @@ def text_files(sources: Sequence[Path]) -> dict[Path, str]:
 def source_kind(names: Collection[str]) -> str:
     """Return whether the source of each document is its `folder` or its `file`.
 
-    The source is the file if all files are in one folder and there are at most a hundred.
+    The source is the file if there are at most a hundred files, all in the same folder.
 
     >>> source_kind(["letters/a.txt", "letters/b.txt"]), source_kind(["x/a.txt", "y/b.txt"])
     ('file', 'folder')

@@ -93,7 +93,7 @@ def import_statistics(
     Returns:
         A dictionary. ``corpus`` is the name. ``n_words`` and ``n_rejected`` count the imported and
         rejected rows of the table. ``n_counted`` and ``n_uncounted`` count those of the PMI file
-        (``None`` without it). ``n_tokens`` counts kept tokens, also of words the table lacks.
+        (``None`` without it). ``n_tokens`` counts kept tokens, including words not in the table.
 
     Raises:
         UsageProblem: a corpus of that name was counted from shards, or another command writes it.

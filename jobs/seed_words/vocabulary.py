@@ -42,7 +42,7 @@ INSTALL = install_line("vocabulary")
 #: Directory of WordNet's own files in Debian's package `wordnet-base`.
 WORDNET_DIRECTORY = Path("/usr/share/wordnet")
 INSTALL_WORDNET = "apt-get install wordnet-base, or python -m nltk.downloader wordnet"
-# Debian's package lacks `lexnames`, which nltk reads but no look-up needs.
+# nltk reads `lexnames`, but no look-up needs it. Debian's package lacks this file.
 _LEXNAMES = "".join(f"{n:02} file-{n:02} 0\n" for n in range(45))
 
 
