@@ -97,7 +97,7 @@ def shown(data: dict[str, Any]) -> str:
 
 
 def on_read(app: Any, name: str, source: list[str]) -> None:
-    """Convert the source of a page that Sphinx has read: notebooks, the index and links."""
+    """Prepare a page that Sphinx has read: convert notebooks, change links, fill placeholders."""
     if name.startswith("notebooks/"):
         source[0] = notebook(source[0])
     elif name == "index":

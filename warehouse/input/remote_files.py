@@ -69,7 +69,7 @@ def located(text: str | Path) -> Path:
         known = ", ".join(f"{scheme}://" for scheme in (*_BUCKETS, *_WEB))
         fix = f"known: {known}, hf://datasets/"
         raise UsageProblem(f"{parts.scheme}://", "is not a known kind of address", fix)
-    # In a bucket's address, `?` is a glob character. But if `=` comes after it, it starts a query.
+    # In a bucket's address, `?` is a glob character. But if `=` follows later, `?` starts a query.
     is_query = parts.scheme in _WEB and parts.query
     # In abfs://CONTAINER@ACCOUNT.dfs.core.windows.net, the part before @ isn't a user name.
     has_user = bool(parts.username) and parts.scheme not in ("abfs", "abfss")

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 READ_ONLY = """SET allow_persistent_secrets = false;
 SET enable_external_access = false;
 SET lock_configuration = true;"""
-#: Matches DuckDB's error for an unknown table, up to its suggestion, which would miss many tables.
+#: Matches DuckDB's error for an unknown table. DuckDB's own suggestion would miss many tables.
 _UNKNOWN = re.compile(r"(Catalog Error: Table (?:Function )?with name (\w+) does not exist)!.*")
 _CREATED = re.compile(r"CREATE OR REPLACE (?:VIEW|MACRO) (\w+)")
 #: Words in queries that list tables, views or columns; such queries need all views.
@@ -49,7 +49,7 @@ _NO_EXTENSIONS: dict[str, Any] = {
 }
 #: ``unfilled`` names at most this many tables.
 _UNFILLED = 3
-#: Tables that may be empty: the views that read them have rows without them.
+#: Tables that may be empty. The views that read them have rows all the same.
 _OPTIONAL = ("word_evidence",)
 
 

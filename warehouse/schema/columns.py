@@ -165,7 +165,7 @@ def _columns(line: str) -> list[Column]:
     return [Column(name, *same) for name in names.split(", ")]
 
 
-#: Columns with one meaning in all tables; tables declare them by name alone.
+#: Columns that have the same meaning in all tables. Tables declare them only by name.
 _SHARED = {
     column.name: column
     for line in """

@@ -78,7 +78,7 @@ class ChunkPlan:
                 time.sleep(_WAIT_S)
 
     def results(self) -> dict[Any, Any] | None:
-        """Return the results by item, or ``None`` if a chunk's file is missing or damaged.
+        """Return the result of each item, or ``None`` if a chunk's file is missing or damaged.
 
         A damaged file (after a power cut) is removed, so that its chunk will be computed again.
         """

@@ -91,7 +91,7 @@ class Step(ABC):
     table: ClassVar[str]
     order: ClassVar[tuple[str, ...]]
     stage: ClassVar[str]
-    #: The columns that identify an input, among those of its rows.
+    #: Those columns of an input's rows that identify the input.
     key: ClassVar[tuple[str, ...]]
     #: A verb for the step and the unit that it counts, for the progress bar.
     verb: ClassVar[str]

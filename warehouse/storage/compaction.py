@@ -86,7 +86,7 @@ def _merge(
 
 
 def leftovers(store: Store) -> dict[str, str]:
-    """Find unfinished files and directories, and files that no remaining version uses.
+    """Find unfinished files and directories, and files that no version since ``oldest`` uses.
 
     Return them sorted, with the reason for each. Files younger than a day are left out, because a
     running command may still commit them. Raises ``BadInput`` if a commit is damaged or missing.

@@ -92,7 +92,7 @@ def commit_name(version: int) -> str:
 
 
 def versions(place: Place) -> list[int]:
-    """Return the versions that remain, oldest first. Raises the errors of ``snapshot``."""
+    """Return the versions that still exist, oldest first. Raises the errors of ``snapshot``."""
     return _kept(place)[0]
 
 

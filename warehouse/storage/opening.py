@@ -95,9 +95,9 @@ class OpenWarehouse:
         return self.place.root
 
     def pinned(self, at: int | None = None) -> Self:
-        """Return this warehouse pinned to a version, by default the newest. All reads then see it.
+        """Return this warehouse pinned to a version, by default the newest.
 
-        Raises the errors of ``log.snapshot``.
+        All reads then see the state of that version. Raises the errors of ``log.snapshot``.
         """
         state = self.snapshot() if at is None else log.snapshot(self.place, at)
         return type(self)(self.place, state)

@@ -94,7 +94,7 @@ def sha256_of(path: Path) -> str:
 
 
 def verify(path: Path, file: File) -> None:
-    """Raise ``Damaged`` for a wrong size or hash, and ``OSError`` for an unreadable file."""
+    """Check a file. Raise ``Damaged`` for a wrong size or hash, ``OSError`` if it's unreadable."""
     status = path.stat()
     if not stat.S_ISREG(status.st_mode):
         raise OSError(errno.EINVAL, "not a regular file", str(path))

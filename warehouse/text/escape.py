@@ -29,7 +29,7 @@ _SHORTEST = 8
 _SECRET = re.compile(
     r"(?:^|_)(?:(?:API)?KEYS?|TOKENS?|SECRETS?|PASSPHRASE|SAS|CONNECTION_STRING)(?:_|$)|PASSWORD"
 )
-#: Variables that match this pattern, too, contain a path or an address instead of a secret.
+#: If a variable's name also matches this pattern, it contains a path or address, not a secret.
 _PLACE = re.compile(r"_(?:FILE|PATH|URI|URL|ENDPOINT|DIR)$")
 _SECRET_PARAMETERS = (
     r"x-(?:amz|goog)-(?:signature|credential|security-token)|sig|signature|(?:access[_-]?)?token|"

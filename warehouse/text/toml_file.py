@@ -78,7 +78,7 @@ def one_of(*names: str) -> AfterValidator:
 def load(
     kind: type[Kind], source: Path | Traversable | str, what: str, fix: str = "", **fixed: object
 ) -> Kind:
-    """Make the dataclass ``kind`` from a TOML file or TOML text.
+    """Make an object of the dataclass ``kind`` from a TOML file or TOML text.
 
     A ``source`` of type ``str`` is TOML text. Any other ``source`` is a file. For ``what`` and
     ``fix``, see :func:`read`. ``fixed`` sets fields that the file must not set. Raises
@@ -90,7 +90,7 @@ def load(
 
 
 def checked(kind: type[Kind], content: Mapping[str, Any], what: str, **fixed: object) -> Kind:
-    """Make the dataclass ``kind`` from a file's content. Raises ``BadInput`` like :func:`load`."""
+    """Make an object of ``kind`` from a file's content. Raises ``BadInput`` like :func:`load`."""
     for key in fixed.keys() & content.keys():
         raise BadInput(f"{what}: key {key!r}", "is unknown")
     try:  # Pass JSON: in strict mode, pydantic accepts a list as a tuple only from JSON.

@@ -32,7 +32,7 @@ Word: TypeAlias = Annotated[str, AfterValidator(one_word)]
 
 @toml_table
 class WordPair:
-    """Two words, one from each group. ``weight`` (at least 0) is for the mean over all pairs."""
+    """Two words, one from each group. The mean over all pairs uses ``weight`` (at least 0)."""
 
     a: Word
     b: Word
@@ -56,7 +56,7 @@ GENDERS = ("female", "male")
 class WordList:
     """A named list of word pairs and unpaired words, with its source.
 
-    The first words of all pairs form a group, and so do the second words. ``groups`` names both.
+    The pairs' first words are one group, and their second words another. ``groups`` names both.
     """
 
     name: str
