@@ -193,7 +193,7 @@ class Warehouse:
         )
 
     def _with_contrast(self, corpora: Sequence[str], contrast: str) -> list[str]:
-        """Return the given corpora, or all. Raise ``UsageProblem`` if none has the contrast."""
+        """Return ``corpora``, by default all. Raise ``UsageProblem`` if none has ``contrast``."""
         with in_one_line():
             for name in corpora:
                 corpus_row(self.store, name)
@@ -265,7 +265,7 @@ def _method_name(command: str) -> str:
 
 
 def frame_maker(frames: Frames) -> Callable[[pa.Table], Frame]:
-    """Return a function that converts an Arrow table to a data frame, or returns the table."""
+    """Return a function that turns an Arrow table into ``frames``, such as a pandas data frame."""
     if frames == "arrow":
         return lambda table: table
     if frames not in ("pandas", "polars"):
