@@ -105,7 +105,7 @@ def _drop_old_ids(p: PairState, ids: IdState) -> None:
 
 @EntryPoint
 def count_pairs(p: PairState, words: WordState, ids: IdState) -> bool:
-    """Count pairs by the rule ``pairs``: once for every two tokens less than ``window`` apart.
+    """Count pairs by the rule ``pairs``: count any two tokens that are less than ``window`` apart.
 
     Return False if ``rows`` is full. The caller then empties ``rows`` and calls again.
     """
@@ -266,7 +266,7 @@ def _add_rows(p: PairState) -> None:
 
 
 class TargetPairs:
-    """Counts the pairs of a word and a target."""
+    """Counts how often each word co-occurs with each target."""
 
     def __init__(self, targets: Sequence[str], rule: str, window: int) -> None:
         self._targets = targets
@@ -295,7 +295,7 @@ class TargetPairs:
         return bool(table_has_room and self._most_in_a_cell < _CELL_LIMIT)
 
     def growth(self, need: int) -> int:
-        """Return how many bytes :meth:`grow` needs. If a count may overflow, the answer is huge."""
+        """Return how many bytes :meth:`grow` needs, or a huge number if a count may overflow."""
         return 2 * self._table.nbytes if self._most_in_a_cell < _CELL_LIMIT else Limits.n_bytes
 
     def grow(self, need: int) -> None:

@@ -131,7 +131,7 @@ class CorpusOptions(RecordOptions):
         return counted | {"all_pairs": self.all_pairs, "source_field": source_field}
 
     def columns(self) -> dict[str, Any]:
-        """Return these options as columns of ``corpus``. ``options_of`` converts them back."""
+        """Return these options as columns of the table ``corpus``. ``options_of`` reads them."""
         from plumbline.jobs.kernel.tokens.language_tables import tokenizer_version
 
         return {

@@ -94,7 +94,7 @@ def _plain(name: str) -> str:
 
 
 class TokenStream:
-    """Word ids that aren't in a table yet, with the id of an end marker after each document."""
+    """Word ids that aren't in a table yet. The id of END_WORD ends each document."""
 
     def __init__(self) -> None:
         self._parts: list[NDArray[np.int32]] = []

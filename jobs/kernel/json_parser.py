@@ -58,7 +58,7 @@ class ReaderState:
     field: int  # Address of the name of the text field, in UTF-8.
     n_field: int
     path: int  # Address of the source field's names (``a`` and ``b`` for ``a.b``), in UTF-8.
-    path_ends: int  # Address of each name's end in ``path``, as 64-bit numbers after a first 0.
+    path_ends: int  # Address of 64-bit numbers: a 0, then the end of each name in ``path``.
     n_path: int
     source: int  # Address of the source's name as written in JSON, or 0 if there is no name.
     source_end: int

@@ -239,8 +239,8 @@ class Limits:
     """Limits on a counter's memory.
 
     Attributes:
-        n_bytes: limit on the total size of the tables. Before exceeding it, the counter writes its
-            counts and empties the tables.
+        n_bytes: limit on the total size of the tables. Before the tables exceed it, the counter
+            writes its counts and empties the tables.
         cache_slots: maximum number of slots in the chunk cache, a power of 2. A full cache is
             emptied, which loses no counts.
     """
@@ -252,7 +252,7 @@ class Limits:
     def n_answers(self) -> int:
         """Maximum number of chunks that are stored with spaCy's pieces. English has no such chunks.
 
-        A chunk needs about 100 bytes, and twice as much while the table grows.
+        A chunk needs about 100 bytes, or 200 bytes while the table grows.
         """
         return min(self.cache_slots, max(self.n_bytes >> 10, 1 << 14))
 
@@ -260,10 +260,10 @@ class Limits:
 def limits_within(memory_bytes: int, all_pairs: bool = False) -> Limits:
     """Return limits under which this process stays below ``memory_bytes``.
 
-    Memory that the process used at the first call is subtracted. The counter gets two fifths of the
-    rest. The Arrow tables of its counts need the same amount, and writing them needs more. If all
-    pairs are counted, the counter gets half, because it writes pairs in smaller tables. If
-    ``memory_bytes`` is below half a GB, the process may exceed that limit.
+    The memory in use at the first call is subtracted. The counter gets two fifths of the rest. The
+    Arrow tables of its counts need the same amount, and writing them needs more. If all pairs are
+    counted, the counter gets half, because it writes pairs in smaller tables. If ``memory_bytes``
+    is below half a GB, the process may exceed that limit.
     """
     left = max(memory_bytes - _bytes_at_first(), 1 << 27)
     share = left // 2 if all_pairs else 2 * left // 5

@@ -77,8 +77,8 @@ def split_words(
 ) -> int:
     """Append the ids of the chunk's kept words. Return its number of words, including stop words.
 
-    The chunk is at the addresses s..e. ``ids`` must have room. ``answer`` is the chunk's index
-    among the chunks that spaCy has split, or -1 to use the rules of English.
+    The chunk is at the addresses s..e. ``ids`` must have room for its words. ``answer`` is the
+    chunk's index among the chunks that spaCy has split, or -1 to use the rules of English.
     """
     if answer >= 0:
         _decode(s, e, split.cps)

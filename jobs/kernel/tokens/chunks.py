@@ -206,7 +206,7 @@ def _search(c: ChunkState, k: int) -> bool:
 def _fetch_values(c: ChunkState, split: SplitState, words: WordState) -> None:
     """Fill ``c.values`` with the cached value of each chunk of the batch, or _NEW.
 
-    Prefetch the words of new chunks, because :func:`_append_ids` would have to wait for each.
+    Prefetch the words of new chunks, because :func:`_append_ids` would otherwise wait for memory.
     """
     keys, values, missing, n_missing = c.keys, c.values, c.missing, 0
     for k in range(c.n_batch):
@@ -242,7 +242,7 @@ def _append_ids(
     for k in range(c.n_batch):
         value = get64(values, k)
         if value == _NEW:
-            # Search again, because an earlier chunk of the batch may be equal and cached by now.
+            # Search again. If the batch contains the chunk twice, the cache may have it by now.
             if not _search(c, k):
                 ids.n = n_ids
                 ids.n_tokens += tokens
@@ -287,8 +287,8 @@ def _new_chunk(
     """Append the ids of chunk k of the batch, and cache the chunk. Return its number of words.
 
     If spaCy hasn't split the chunk yet, add the chunk to ``asked`` and append no ids. Do the same
-    for all later new chunks, because spaCy splits many chunks in one call. Finally, :func:`scan`
-    drops all ids that were appended after the first chunk without a split.
+    for all later new chunks. spaCy then splits many chunks per call. :func:`scan` drops all ids
+    that were appended after the first chunk that spaCy must split.
     """
     s, e = get_int(c.starts, k), get_int(c.ends, k)
     first, n = ids.n, 0

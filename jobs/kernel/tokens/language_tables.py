@@ -36,7 +36,7 @@ MAX_SPECIAL, MAX_UNIT = 16, 5
 # Each property of a code point is a bit in the table ``flags``.
 ALPHA, LOWER, UPPER, QUOTE, ICON, PREFIX, SUFFIX, CURRENCY = (1 << n for n in range(8))
 BEFORE_DOT, SPACE, ALNUM, MARK, DIGIT, CASED, IGNORABLE = (1 << n for n in range(8, 15))
-# The first piece of some exception starts with an OPENER, and its second piece with a JOINER.
+# An OPENER starts the first piece of some exception. A JOINER starts the second piece.
 OPENER, JOINER = 1 << 15, 1 << 16
 
 #: ASCII letters, with single apostrophes between them.
