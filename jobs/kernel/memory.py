@@ -239,8 +239,8 @@ class Limits:
     """Limits on a counter's memory.
 
     Attributes:
-        n_bytes: limit on the total size of the tables. Before the tables exceed it, the counter writes
-            its counts and empties the tables.
+        n_bytes: limit on the total size of the tables. Before the tables exceed it, the counter
+            writes its counts and empties the tables.
         cache_slots: maximum number of slots in the chunk cache, a power of 2. A full cache is
             emptied, which loses no counts.
     """
@@ -262,8 +262,8 @@ def limits_within(memory_bytes: int, all_pairs: bool = False) -> Limits:
 
     The memory in use at the first call is subtracted. The counter gets two fifths of the rest. The
     Arrow tables of its counts need the same amount, and writing them needs more. If all pairs are
-    counted, the counter gets half, because it writes pairs in smaller tables. If ``memory_bytes`` is
-    below half a GB, the process may exceed that limit.
+    counted, the counter gets half, because it writes pairs in smaller tables. If ``memory_bytes``
+    is below half a GB, the process may exceed that limit.
     """
     left = max(memory_bytes - _bytes_at_first(), 1 << 27)
     share = left // 2 if all_pairs else 2 * left // 5
