@@ -51,7 +51,7 @@ class PromptWording:
 
 @dataclass(frozen=True)
 class PromptSpec:
-    """Settings for writing a set that gets ``n_prompts`` prompts for each seed sentence.
+    """Settings for writing a set of prompts. Each seed sentence gives ``n_prompts`` prompts.
 
     If ``allow_gendered`` is true, prompts may have gendered words.
     """
@@ -106,12 +106,12 @@ def ledger_name(probe_set: str) -> str:
 def write_probe(build: Build, name: str, seeds: Sequence[str], spec: PromptSpec) -> ImportedProbe:
     """Let the chat model write a set, and import it. Rejected sentences become rows of ``reject``.
 
-    ``build.benchmark`` has to be ``ledger_name(name)``. Its server's limits are for the whole set.
-    The seed sentences are used one after another. Each gets ``n_prompts`` prompts, or fewer if
-    ``most_rounds`` requests don't give enough. With several seeds, ``topic`` is the seed sentence.
-    Raises ``UsageProblem`` for the name of an imported set, for a seed that doesn't start with
-    ``FRIEND``, and if there are no seeds. Raises ``BadInput`` if no prompt is kept, and the errors
-    of ``Build.run``.
+    ``build.benchmark`` has to be ``ledger_name(name)``. The limits of ``build.server`` are for the
+    whole set. The seed sentences are used one after another. Each gets ``n_prompts`` prompts, or
+    fewer if ``most_rounds`` requests don't give enough. If there are several seed sentences, the
+    column ``topic`` says which one a prompt is from. Raises ``UsageProblem`` for the name of an
+    imported set, for a seed that doesn't start with ``FRIEND``, and if there are no seeds. Raises
+    ``BadInput`` if no prompt is kept, and the errors of ``Build.run``.
     """
     check_name(name)
     distinct = list(dict.fromkeys(" ".join(seed.split()) for seed in seeds))
