@@ -40,7 +40,7 @@ from plumbline.warehouse.wordlists import WordList, WordPair
 
 
 def usable_lists(counted: Sequence[wordlists.WordList]) -> dict[str, wordlists.WordList]:
-    """Return {name: list} for ``counted``, and for the installed lists that have no other targets.
+    """Return {name: list} for the lists ``counted``, and for installed lists that add no targets.
 
     >>> sorted(usable_lists([wordlists.load("gendered")]))
     ['gendered', 'pronouns', 'she-he']
@@ -206,7 +206,7 @@ def with_list(store: Store, row: dict[str, Any], name: str) -> list[WordList]:
         return [original, *added]
     Targets(new.targets, language.token_rules).checked()
     lost = set(new.targets) - set(original.targets)
-    if row["targets"] == ALL:  # then only stop words can be missing
+    if row["targets"] == ALL:  # only stop words can be missing from the counts
         lost &= stop_words(language.token_rules)
     if lost:
         problem = f"its count lacks the targets {', '.join(sorted(lost))} of list {new.name}"

@@ -102,7 +102,7 @@ def unknown_words(store: Store, corpus: str, words: Sequence[str]) -> dict[str, 
 
 
 def failed_checks(store: Store, corpus: str) -> dict[str, pa.Table]:
-    """Check the tables of a counted corpus. Return {check: table of wrong rows} if any.
+    """Check the tables of a counted corpus. Return {failed check: table of wrong rows}.
 
     Each check is a query in ``sql/checks/*.sql``.
 

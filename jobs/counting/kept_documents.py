@@ -56,7 +56,7 @@ class Documents(NamedTuple):
 
     @property
     def document(self) -> NDArray[np.int64]:
-        """For each kept word, the index of its document."""
+        """The index of each kept word's document."""
         return np.repeat(np.arange(len(self.row)), np.diff(self.offsets))
 
 

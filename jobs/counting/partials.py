@@ -141,7 +141,7 @@ class ShardJob:
     Attributes:
         directory: directory of the partial counts.
         read_ahead: decompress in a separate thread, which needs a core of its own.
-        staging: directory for unfinished counts, on the same disk. The default is ``directory``.
+        staging: directory for unfinished counts. Default: ``directory``. Both must be on one disk.
     """
 
     directory: str
@@ -219,14 +219,14 @@ def check_failed(
 
 
 def _token_writer(path: Path, schema: pa.Schema) -> pq.ParquetWriter:
-    """Open a writer of word ids. It stores all high bytes together, which compresses better."""
+    """Open a writer of word ids. It stores the ids' high bytes together, to save space."""
     return pq.ParquetWriter(
         path,
         schema,
         compression="lz4",
         use_dictionary=["source"],
         write_statistics=False,
-        write_batch_size=1 << 16,  # writes a quarter faster than with the default, 1,024
+        write_batch_size=1 << 16,  # makes writing a quarter faster than the default, 1,024
         column_encoding={"tokens.list.element": "BYTE_STREAM_SPLIT"},
     )
 

@@ -292,7 +292,7 @@ def parsed(store: Store, corpus: Row, query: str) -> tuple[str, tuple[str, ...]]
 
 
 def normalised(query: str) -> str:
-    """Return a query with single spaces, and with the text before ``NEAR`` in lower case.
+    """Return a query with single spaces. Put the text before ``NEAR`` in lower case.
 
     >>> normalised("Old  Nurse NEAR  FEMALE")
     'old nurse NEAR FEMALE'

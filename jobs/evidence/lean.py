@@ -1,4 +1,4 @@
-"""Compute how far words lean to one gender, with intervals from documents or sources."""
+"""Compute how far words lean to one gender. Intervals use documents or sources as clusters."""
 
 from __future__ import annotations
 

@@ -218,7 +218,7 @@ class _Merge:
         ]
 
     def _corpus_row(self, n_words: int, n_kept: int, n_tokens: int) -> dict[str, Any]:
-        """Return the row of ``corpus``. The ``n_kept`` words occur ``n_tokens`` times in all."""
+        """Return the row of ``corpus``. The ``n_kept`` kept words occur ``n_tokens`` times."""
         totals = {name: sum(getattr(x, name) for x in self.ledgers) for name in TOTALS[1:]}
         n_failed = sum(x.status == "failed" for x in self.ledgers)
         return {

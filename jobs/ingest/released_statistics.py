@@ -300,7 +300,7 @@ def _problem(row: ReleasedRow, known: Mapping[str, ReleasedRow]) -> str:
 
 
 def _list_of(targets: Collection[str]) -> WordList:
-    """Make a word list of the targets. Its pairs are the pairs in `gendered` of two targets."""
+    """Make a word list of the targets. It has the pairs of `gendered` whose words are targets."""
     known = load("gendered")
     pairs = tuple(p for p in known.pairs if p.a in targets and p.b in targets)
     paired = {word for p in pairs for word in (p.a, p.b)}

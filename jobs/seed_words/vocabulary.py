@@ -159,10 +159,10 @@ def classify(
 ) -> tuple[list[dict[str, Any]], float]:
     """Return a row of ``vocabulary`` for each word, and the count that kept words must exceed.
 
-    The rows are in the order of ``counts``, and lack the columns corpus, checks and run. That
-    count is the quantile ``rules.quantile`` (linearly interpolated) of the counts of all words that
-    pass the other checks. It is 0 if the quantile is 0 or no word passes. If ``score`` or
-    ``has_synset`` is ``None``, that check is skipped. If both are, only ``is_lettered`` is checked.
+    The rows are in the order of ``counts``, and lack the columns corpus, checks and run. The count
+    is the quantile ``rules.quantile`` (linearly interpolated) of the counts of all words that pass
+    the other checks. It is 0 if the quantile is 0 or no word passes. The checks ``score`` and
+    ``has_synset`` are skipped if they are ``None``. Without both, only ``is_lettered`` is checked.
 
     >>> counts = {"tea": 9, "rum": 5, "u.s.": 7, "ale": 2}
     >>> words, rarest = classify(counts, VocabularyOptions(quantile=0.5))
@@ -202,7 +202,7 @@ def build_vocabulary(
 ) -> dict[str, Any]:
     """Write a row of ``vocabulary`` for every word of a corpus, replacing earlier rows.
 
-    Every row names the checks that were made. The row of ``run`` names the checks that couldn't be.
+    Every row names the checks that were made. The row of ``run`` says why others weren't made.
 
     Args:
         model: file of fastText's language model. Without a model, WordNet alone decides.

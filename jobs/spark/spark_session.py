@@ -231,7 +231,7 @@ def _prepare_environment(local: bool) -> None:
 
 
 def _ship(context: SparkContext) -> None:
-    """Send this code to the executors, now and whenever one is added.
+    """Send this project's code to the executors, now and whenever one is added.
 
     The code is sent even if spark-submit was given the archive. Some masters don't pass the
     archive on, and no master does if the archive's path starts with ``local:``.
