@@ -168,8 +168,8 @@ class Warehouse:
         mostly too narrow.
 
         Args:
-            words: words in any case. The result has the same order. A word that occurs near neither
-                *she* nor *he* has a row of missing values. By default, all words are returned that
+            words: in upper or lower case. The result has the same order. A word near neither *she*
+                nor *he* has a row of missing values. By default, the result has all words that
                 occur near *she* or *he*, with the surest leans first.
             corpus: one or several names; by default all corpora. A word has one row for each corpus
                 that contains it.
