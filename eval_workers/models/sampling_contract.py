@@ -77,7 +77,7 @@ class SamplingOptions:
         True
         """
         row = self.row()
-        # Keys from before there were other forms don't include the form `prefix`.
+        # Older keys don't include the form, because `prefix` was then the only form.
         del row["instruction_key"]
         if row["form"] in (None, "prefix"):
             del row["form"]
