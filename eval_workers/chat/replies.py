@@ -2,7 +2,7 @@
 
 Plumbline's prompts ask for JSON (see ``requests``), and the papers' prompts ask for prose. A server
 may answer in prose even if a request asks for JSON. So sentences are read from JSON, lists and
-lines. Chat models often write small talk around the sentences, which is left out.
+lines. Small talk around the sentences is left out.
 """
 
 from __future__ import annotations

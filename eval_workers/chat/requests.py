@@ -102,7 +102,7 @@ class ChatModel:
 
         ``parameters``, such as a temperature, are sent unchanged. ``as_json`` asks for a reply in
         the purpose's JSON form. The purposes ``perturb``, ``continue`` and ``choose`` have no JSON
-        form, so ``as_json`` raises ``KeyError``.
+        form. For these, ``as_json`` raises ``KeyError``.
         """
         parameters[self.token_limit] = max_tokens
         if self.seed is not None:

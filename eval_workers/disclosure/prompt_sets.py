@@ -169,13 +169,13 @@ def derive_probe(
     column: str | None = None,
     allow_gendered: bool = False,
 ) -> ImportedProbe:
-    """Make a set from the sentences of a file that are about some person (see ``derive``).
+    """Make a set of prompts from the sentences of a file (see ``derive``).
 
-    All other sentences become rows of ``reject``, with the reason. The sentences are in the
-    column ``column`` of a table, or under this key in JSON lines. Without ``column``, the file has
-    to be plain text with one sentence per line, or CSV or TSV with one field per row and no header.
-    Raises ``BadInput`` for a file that can't be read, or in which no sentence gives a prompt.
-    Raises ``UsageProblem`` if an imported set has this name, or if the file needs a ``column``.
+    Sentences that give no prompt become rows of ``reject``, with the reason. In a table or in JSON
+    lines, ``column`` is the name of the column or key that holds the sentences. Without ``column``,
+    the file has to be plain text with one sentence per line, or CSV or TSV with one field per row
+    and no header. Raises ``BadInput`` if the file can't be read or gives no prompt. Raises
+    ``UsageProblem`` if the file needs a ``column``, and the errors of ``check_name``.
     """
     check_name(name)
     if not source.is_file():

@@ -46,7 +46,7 @@ _OTHER_TOKENS = "together with the prompt it changes the prompt's own tokens"
 
 
 def word_list(name: str) -> WordList:
-    """Load a word list by name or path; raise the errors of ``warehouse.wordlists.load``.
+    """Load a word list by name or path. Raises the errors of ``warehouse.wordlists.load``.
 
     ``disclosure``, ``her-him`` and ``her-his`` are in this package, not in ``warehouse``, because
     they aren't used for counting words in a corpus.
@@ -164,7 +164,7 @@ def probabilities(
 def words_of(pairs: Sequence[WordPair], what: str = "word list") -> dict[str, str]:
     """Map each word of the pairs to its gender, `f` or `m`, in order of first mention.
 
-    Raises ``BadInput`` about ``what`` if there are no pairs, or if a word is both `f` and `m`.
+    Raises ``BadInput`` if there are no pairs, or if a word is both `f` and `m`.
 
     >>> words_of([WordPair("she", "he"), WordPair("her", "his"), WordPair("her", "him")])
     {'she': 'f', 'he': 'm', 'her': 'f', 'his': 'm', 'him': 'm'}

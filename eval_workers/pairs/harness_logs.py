@@ -31,7 +31,7 @@ _SAMPLES = re.compile(rf"samples_(?P<task>{PREFIX}.+)_(?P<date>[^_]+)\.jsonl")
 
 @dataclass(frozen=True)
 class _Log:
-    """A log of one task's samples. ``identity`` is the model's row of the table ``model``."""
+    """A log of one task's samples. ``identity`` is a row for table ``model``: the model scored."""
 
     path: Path
     benchmark: str
@@ -77,7 +77,7 @@ def _logs(directory: Path) -> list[_Log]:
 
 
 def _results(path: Path, task: str) -> tuple[str, Row]:
-    """Read the harness's results file; return the task's benchmark and its row of ``model``."""
+    """Read the harness's results file; return a task's benchmark and a row for table ``model``."""
     fix = "the harness writes it next to its sample logs, keep both"
     try:
         results = json_object(path)

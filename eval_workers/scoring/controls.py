@@ -186,8 +186,8 @@ def _jackknifed(value: Floats, without: Floats) -> Floats:
 def _out_of_sample(by_word: Floats, without: Floats) -> tuple[float, list[Estimate]]:
     """Return R^2 for words that were left out, and how much R^2 falls without each predictor.
 
-    Each fall has a 95% interval. It is computed from each word's influence on the fall, which is
-    the ratio of two sums over words.
+    A fall is the ratio of two sums over words. Its 95% interval is computed from the influence of
+    each word on this ratio.
     """
     every = list(range(by_word.shape[1] - 1))
     total = _squares(by_word, without, [0])

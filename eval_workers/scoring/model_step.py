@@ -23,7 +23,7 @@ from plumbline.warehouse.storage.store import Store
 
 
 class ModelStep(Step):
-    """A step that computes with a model. ``identity`` is known before weights are loaded."""
+    """A step that computes with a model. The model's weights are loaded only if needed."""
 
     #: The step accepts only models with one of these measures. If this is empty, it accepts every
     #: model. Most steps need log p of the next token.

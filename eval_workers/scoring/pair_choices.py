@@ -174,8 +174,8 @@ class PairChoices(ModelStep):
     def compute(self, model: ServedModel, items: Sequence[Ask]) -> list[Reply]:
         """Return the reply to each question. Send only questions without a reply in the ledger.
 
-        Raises ``BadInput`` if none of the first replies chooses a sentence, and the errors of
-        ``Build.replies``.
+        Raises ``BadInput`` if none of the first ``_FIRST`` replies chooses a sentence. Also raises
+        the errors of ``Build.replies``.
         """
         assert model.build is not None, "a model that is asked has a ledger"
         requests = [item.request(self.options) for item in items]

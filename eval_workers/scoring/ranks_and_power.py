@@ -131,7 +131,7 @@ class Spread:
 
 @dataclass(frozen=True)
 class PairDesign:
-    """The size of a benchmark and its clusters, which decide the benchmark's statistical power.
+    """The numbers of pairs and clusters. A benchmark's statistical power depends on them.
 
     ``n_alike`` is how many other pairs share a cluster with a pair, on average.
     """
@@ -184,10 +184,10 @@ def _squares(ids: Ints) -> int:
 def measured(pairs: ScoredPairs) -> dict[str, Spread]:
     """Return the spread of each measure in ``MEASURES``.
 
-    The ``sd`` of PD is computed as if PD were 0, and the ``sd`` of US as if US were a half. Other
-    values are medians over models, or over every two models if a measure is a difference. A measure
-    is left out if its figures don't vary or are unknown. For example, if all models agree on every
-    pair, their differences don't vary. ``icc`` is 0 if no pairs share a cluster.
+    The ``sd`` of PD is computed as if PD were 0, and the ``sd`` of US as if US were a half. Their
+    ``icc`` is a median over models. For differences, both values are medians over every two models.
+    A measure is left out if its figures don't vary or are unknown. For example, if all models agree
+    on every pair, their differences don't vary. ``icc`` is 0 if no pairs share a cluster.
     """
     clusters, n_pairs = pairs.clusters, len(pairs.lean)
     n_alike, alone = PairDesign.of(clusters).n_alike, np.arange(n_pairs)[:, None]
@@ -208,7 +208,7 @@ def measured(pairs: ScoredPairs) -> dict[str, Spread]:
 
 
 def _icc(alike: Floats, apart: Floats, n_alike: float) -> float:
-    """Estimate the ICC (0 to 1). ``apart`` has the variances if each pair is its own cluster."""
+    """Estimate the ICC (0 to 1) from variances. For ``apart``, each pair is its own cluster."""
     is_known = apart > ROUNDING
     if not n_alike or not is_known.any():
         return 0.0

@@ -131,8 +131,8 @@ def sample_from_server(
     """Run the step ``Continuations`` on a server: request the samples that have no row yet.
 
     Requests are recorded in ``generation_request``, with the ledger's name as ``benchmark``. A
-    reply is complete if the model ended it or it reached the token limit. All other replies, such
-    as filtered replies, are rejected and not requested again. Raises ``UsageProblem`` for an
+    reply is used if the model ended it or the token limit cut it. All other replies, such as
+    filtered replies, are rejected and not requested again. Raises ``UsageProblem`` for an
     instruction in the form `chat`, and ``BadInput`` for a server that ignores seeds. Also raises
     the errors of ``Continuations.check`` and ``Build.run``.
     """

@@ -1,4 +1,4 @@
-"""Make pairs from sentences by rules. Ask a model if rules can't decide, and to judge pairs."""
+"""Make pairs from sentences. If rules can't decide, ask a model. Also let the model judge pairs."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ async def template_of(sentence: WrittenSentence, spec: BuildSpec, ask: Ask) -> T
 async def _decided(
     found: Conversion, word: str, spec: BuildSpec, ask: Ask
 ) -> tuple[Conversion, str]:
-    """Ask the model for the sentence with *he*. Return the conversion and the problem, or ``""``.
+    """Ask the model for the sentence with *he*. Return the conversion, and why it failed, if so.
 
     If an answer changes words other than pronouns, or has no sentence, the model is asked again.
     """
