@@ -75,7 +75,7 @@ def sections_from(text: str, facts: Facts | None = None, **values: object) -> li
 
 
 def word_sections(rows: Mapping[str, Rows]) -> list[Section]:
-    """Return a section for each word, corpus and contrast. ``rows`` has the tables of `why`."""
+    """Return a section for each row of ``word_evidence``. ``rows`` has the tables of `why`."""
     made = []
     for lean in rows["word_evidence"]:
         answer = {
@@ -187,7 +187,7 @@ class _Parts:
 
         Args:
             function: ``module.function`` in ``pipelines/report/charts``, or its full name.
-            found, arguments: the function's arguments, of which the rows come first.
+            found, arguments: the function's first argument (the rows), and its other arguments.
             name: texts that are joined to make the chart's file name.
         """
         from plumbline.pipelines.report.charts.chart_forms import specification
