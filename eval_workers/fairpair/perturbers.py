@@ -62,7 +62,7 @@ class Perturber(Protocol):
 
 
 class RulePerturber:
-    """Perturbs English texts by ``text_rules.py`` on axis `gender`. On others, only swaps names.
+    """Perturbs gender in English by ``text_rules.py``. On other axes, only replaces the name.
 
     >>> john, jane = Entity("John", "m"), Entity("Jane", "f")
     >>> text = Original("John is his own man.", "Jane is", john, jane, "gender", "en")
@@ -105,7 +105,7 @@ _TOKENS_OF_TALK = 64
 
 @toml_table
 class PerturbWording:
-    """The template of a request, and what it calls each group: by default, the group's name."""
+    """A request's template. ``groups`` maps a group to what the request calls it (default: its name)."""
 
     perturb: Annotated[Stripped, AfterValidator(_PLACES)]
     groups: Mapping[str, Text] = field(default_factory=dict)

@@ -97,7 +97,7 @@ class SamplingOptions:
     def seeded(self, text: str, sample: int) -> SeededPrompt:
         """Return the prompt ``text`` with the number of a sample (from 0) and the sample's seed.
 
-        Seeds are below 2^53, so that every JSON reader keeps them exactly.
+        Seeds are below 2^53. Every JSON reader keeps such numbers exactly.
 
         >>> seeds = {SamplingOptions(seed=s).seeded("It", k).seed for s in (0, 1) for k in range(9)}
         >>> len(seeds)

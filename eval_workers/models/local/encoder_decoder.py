@@ -29,7 +29,7 @@ from plumbline.warehouse.errors import UsageProblem
 
 
 class EncoderDecoderModel(CausalModel):
-    """An encoder-decoder loaded with transformers. It raises the errors of ``TextReader``.
+    """An encoder-decoder loaded with transformers. Raises the errors of ``TextReader``.
 
     ``options.bos``, if given, replaces the decoder start token that the model's files name.
     """

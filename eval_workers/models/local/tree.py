@@ -1,4 +1,4 @@
-"""Lay out token sequences as a tree, so that shared beginnings are computed once.
+"""Lay out token sequences as a tree, in which shared beginnings are computed only once.
 
 In a causal model, a token's log-probability depends only on the tokens before it. So sequences with
 the same beginning can share that part of the computation. A tree lists its nodes in depth-first

@@ -102,9 +102,9 @@ class Weights:
     def n_lanes(self) -> int:
         """Maximum number of forward passes that may run at the same time.
 
-        It is 1 on a GPU, because a single pass keeps a GPU busy. It is also 1 for quantised models
-        and for models that can't read trees. Some of these models change their rotary frequencies
-        during a pass, which would disturb other passes.
+        This is 1 on a GPU, because a single pass keeps a GPU busy. It is also 1 for quantised
+        models, and for models that can't read trees. Some of these models change their rotary
+        frequencies during a pass. This would disturb other passes.
         """
         is_quantised = self.options.quantisation or saved_quantisation(self.config)
         is_plain = not is_quantised and self.longest_in_tree > 0
