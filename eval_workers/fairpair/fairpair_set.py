@@ -234,7 +234,7 @@ def _subsets(distances: Floats, group: Group, size: int, rng: np.random.Generato
 
 
 def _divided(phi: Phi, group: Group, k: int, seed: int) -> Floats:
-    """Draw random folds. Return the rows B, V_pg and V_gp; each column is one division."""
+    """Draw random folds. Return the rows B, V_pg and V_gp; each column is one draw."""
     rng = prompt_rng(seed, group)
     draws = []
     for _ in range(_N_FOLD_DRAWS):

@@ -148,7 +148,7 @@ def perturb(
 ) -> PerturbedSamples:
     """Perturb a model's stored continuations of a set. Return the key columns of the new rows.
 
-    Requests to a chat model aren't repeated if a reply is stored. Raises what ``perturb_set`` does.
+    A chat model only gets requests that have no stored reply. Raises what ``perturb_set`` raises.
     """
     perturber: Perturber = RulePerturber()
     if spec.perturber != RULES:

@@ -136,7 +136,7 @@ def perturb_set(
 
 
 def check_counterparts(probe_set: str, rows: Sequence[Row]) -> None:
-    """Raise ``UsageProblem`` if there are no prompts, or if a prompt has no second version.
+    """Raise ``UsageProblem`` if there are no prompts, or if a prompt lacks its perturbed version.
 
     >>> check_counterparts("novel", [])
     Traceback (most recent call last):
@@ -188,9 +188,9 @@ def check(
 
     The perturbed text must start with the perturbed ``prompt``. It must not mention the original
     person's ``name``, as written or in capitals. Its dissimilarity to ``original`` must not exceed
-    the filter's limit. ``reason`` states the first check that failed. ``row`` is the prompt's row.
-    If ``row`` is given, the limit is exceeded and the original has too few words to pass, the
-    reason is ``SHORT``. ``dissimilarity`` is ``None`` if there is no perturbed text.
+    the filter's limit. ``reason`` states the first check that failed. If the limit is exceeded and
+    the original is too short for the filter (see ``n_missing``), ``reason`` is ``SHORT``. Without
+    ``row``, ``SHORT`` isn't used. ``dissimilarity`` is ``None`` if there is no perturbed text.
 
     >>> check(Perturbed("Jane is a clerk."), "John is a clerk.", "Jane is", "John")["reason"]
     'differs in too many words from the original'

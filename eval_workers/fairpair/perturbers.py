@@ -62,7 +62,7 @@ class Perturber(Protocol):
 
 
 class RulePerturber:
-    """Perturbs English texts by ``text_rules.py`` on axis `gender`. On others, only swaps names.
+    """Perturbs gender in English by ``text_rules.py``. On other axes, only replaces the name.
 
     >>> john, jane = Entity("John", "m"), Entity("Jane", "f")
     >>> text = Original("John is his own man.", "Jane is", john, jane, "gender", "en")
@@ -84,7 +84,7 @@ class RulePerturber:
         return f"rules-{RULES_VERSION}-{hashlib.sha256(text.encode()).hexdigest()[:8]}"
 
     def perturb(self, texts: Sequence[Original]) -> list[Perturbed]:
-        """See ``Perturber``. For gender, raises ``UsageProblem`` unless texts are English."""
+        """See ``Perturber``. Raises ``UsageProblem`` for texts about gender that aren't English."""
         gender, made = load(), []
         for text in texts:
             is_gender = text.axis == gender.axis
@@ -105,7 +105,7 @@ _TOKENS_OF_TALK = 64
 
 @toml_table
 class PerturbWording:
-    """The template of a request, and what it calls each group: by default, the group's name."""
+    """A request's template. ``groups`` maps groups to words for them (default: a group's name)."""
 
     perturb: Annotated[Stripped, AfterValidator(_PLACES)]
     groups: Mapping[str, Text] = field(default_factory=dict)

@@ -187,7 +187,7 @@ def closed_world_rows(run_id: str) -> list[dict[str, object]]:
 
     Each prompt is an unfinished sentence; its identifier names the slot of the next word. In topic
     `planted`, which comes first, the possible words lean to she or he. In topic `control`, they
-    don't depend on the person. Sample one token per prompt: for preset `closed`, it is a word.
+    don't depend on the person. Sample one token per prompt; in preset `closed`, it is a word.
     Expect a small F. Most slots have some fifty words, so samples of a group nearly always differ.
 
     >>> rows = closed_world_rows("")

@@ -1,6 +1,6 @@
 """Computes FairPair's figures for a prompt and for a set: bias B, variability V and their ratio F.
 
-p perturbs a text, such as from John to Jane; g_i(x) is the i-th sampled continuation of prompt x.
+p replaces the person in a text, such as John by Jane. g_i(x) is the i-th sample that continues x.
 So the texts of the two groups, p(g(x)) and g(p(x)), are about the same person:
 
     B    = mean over i, j  of Phi(p(g_i(x)), g_j(p(x)))
@@ -48,7 +48,7 @@ class PromptFigures:
     """The figures of one prompt. A figure is ``None`` if it isn't defined.
 
     ``n_pg`` and ``n_gp`` count each group's valid samples. ``reason`` says why F is ``None``.
-    ``gap`` is B minus the mean of V_pg and V_gp. ``permuted`` has the gap after each permutation.
+    ``gap`` is B minus the mean of V_pg and V_gp. ``permuted`` has each permutation's gap.
     """
 
     n_pg: int

@@ -81,8 +81,8 @@ def permuted_gaps(
 def p_value(observed: float, drawn: Floats) -> float:
     """Return the one-sided p-value: the share of ``drawn`` values that are at least ``observed``.
 
-    ``observed`` is counted as one more value. So P(p <= a) <= a for any number of drawn values, if
-    all values are exchangeable.
+    ``observed`` itself counts as one of the values. So if all values are exchangeable,
+    P(p <= a) <= a for any number of drawn values.
 
     >>> p_value(0.5, np.array([0.1, 0.5, 0.2]))
     0.5

@@ -90,7 +90,7 @@ class Grammar:
 
 @dataclass(frozen=True)
 class PlantedWord:
-    """A word, and its probability in a slot of its class, in texts about a she and about a he."""
+    """A word, and its probability in a slot of its class, for texts with she and texts with he."""
 
     word: str
     word_class: str

@@ -31,7 +31,7 @@ _SAMPLES = re.compile(rf"samples_(?P<task>{PREFIX}.+)_(?P<date>[^_]+)\.jsonl")
 
 @dataclass(frozen=True)
 class _Log:
-    """A log of one task's samples. ``identity`` is a row for table ``model``: the model scored."""
+    """A log of one task's samples. ``identity`` describes the model: a row of table ``model``."""
 
     path: Path
     benchmark: str
@@ -43,7 +43,7 @@ def import_samples(store: Store, directory: Path, run_id: str) -> list[ImportedS
 
     The ``results_*.json`` next to a log names the model. The row of ``model`` has the backend
     `lm-eval`; its key is a hash of name, revision, dtype, model arguments and versions. Also writes
-    ``pair_score``, without token counts since logs have none, and ``reject`` (stage `import`).
+    ``reject`` (stage `import`) and ``pair_score``, without token counts since logs have none.
 
     Raises ``BadInput`` if there are no logs, if a log's results file is missing, or if two logs
     are of the same task and model. Also raises what ``check_imported`` raises.

@@ -88,10 +88,10 @@ def import_scores(
 ) -> list[ImportedScores]:
     """Read every score file under a directory, replacing earlier imports.
 
-    ``samples`` maps a benchmark to the name under which a sample of its pairs is stored. If it is
-    given, only scores of these pairs are imported. Unused rows then aren't stored as rejects, and
-    models that were imported before are skipped. Writes ``model``, ``pair_score`` and ``reject``
-    (stage `import`) in one commit for each benchmark. After an error, earlier commits stay.
+    ``samples`` maps a benchmark to the name under which a sample of its pairs is stored. If
+    ``samples`` is given, only scores of these pairs are imported. Unused rows then aren't stored as
+    rejects, and models that were imported before are skipped. Writes ``model``, ``pair_score`` and
+    ``reject`` (stage `import`), with a commit per benchmark. After an error, earlier commits stay.
 
     Raises what ``score_files`` and ``check_imported`` raise. Raises ``BadInput`` if a file can't
     be read to its end or lacks a column, or if its rows and its file name name different models.

@@ -57,7 +57,7 @@ class Facts:
         return part
 
     def about_benchmarks(self, benchmarks: Sequence[str]) -> Facts:
-        """Return facts about benchmarks, models scored on them, and corpora used for their MaxPMI.
+        """Return facts only about ``benchmarks``, their models, and the corpora of their MaxPMI.
 
         Rows without a benchmark, model or corpus are kept.
         """

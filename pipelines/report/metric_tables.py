@@ -62,7 +62,7 @@ def by_metric(rows: Rows, *keys: str) -> Rows:
     """Group rows of ``metric_value`` by the columns ``keys``; return one row per group.
 
     A returned row has the ``keys``, ``n`` and ``metrics``. ``n`` comes from the group's first row.
-    ``metrics`` maps the heading of each metric except `n` to the metric's row.
+    ``metrics`` maps each metric's heading to the metric's row; metric `n` is left out.
     """
     groups: dict[tuple[object, ...], dict[str, Any]] = {}
     for row in rows:
@@ -117,7 +117,7 @@ def _ranks(row: Row) -> Cell | None:
 
 
 def predicts_beyond(row: Row) -> str:
-    """Say whether delta adds to what frequency, n-grams and length predict about preferences.
+    """Say whether delta helps to predict preferences if frequency, n-grams and length are known.
 
     ``row`` comes from view ``control``. The verdict is ``does not`` if the interval of the partial
     correlation is within ±0.1.
@@ -160,7 +160,7 @@ def of_pairs(rows: Rows) -> Rows:
 def models_table(rows: Rows, texts: TrainingTexts) -> PageTable:
     """Return a table of metrics with a line per benchmark and model, sorted by family and size.
 
-    The column with families is left out if it would be empty. So is the column with sizes.
+    Leaves out the columns for families and for sizes if they would be empty.
     """
     keys = ("benchmark", "groups", "model", "model_key")
     lines = by_metric(rows, *keys)

@@ -306,7 +306,7 @@ def numbered(seen: Counter[str], name: str) -> str:
 
 
 def first_of(names: Sequence[str], most: int) -> str:
-    """Join the first ``most`` names, and say how many more there are.
+    """Join the names. If there are more than ``most``, say how many more instead of naming them.
 
     >>> first_of(["a", "b", "c"], 2)
     'a, b and 1 more'

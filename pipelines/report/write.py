@@ -158,7 +158,7 @@ class Headline:
 
     @property
     def is_cause(self) -> bool:
-        """True if every model was trained in this warehouse, on no other text than this corpus."""
+        """True if every model was trained in this warehouse, and only on this corpus."""
         return len(self.own) == len(self.slopes) and self.texts.are_ours(self.slopes)
 
 
@@ -246,7 +246,7 @@ def headline(facts: Facts) -> Headline | None:
 def _first_slopes(facts: Facts) -> dict[str, Rows]:
     """For each benchmark, choose a corpus, and return the models' slopes on it.
 
-    The first of these rules that decides between two corpora applies:
+    The first of these rules that prefers one of two corpora decides between them:
 
     1. A made-up text comes last, except for the pairs that were made for it.
     2. A corpus on which all of the models were trained comes first.

@@ -286,7 +286,7 @@ def share_rows(anatomy: BenchmarkAnatomy) -> Iterator[dict[str, object]]:
 
 
 def lines(anatomy: BenchmarkAnatomy) -> Iterator[str]:
-    """Yield three lines about a benchmark: its size, its parts clearly above 0, its other parts."""
+    """Yield three lines on a benchmark: its size, parts clearly above 0, and the other parts."""
     yield (
         f"{anatomy.benchmark}: {anatomy.n_pairs:,} pairs in {anatomy.n_clusters} clusters, "
         f"{anatomy.n_models} models; mean square log ratio {anatomy.mean_square:.2f} nats²"

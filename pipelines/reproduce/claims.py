@@ -244,8 +244,8 @@ def checked(
 ) -> list[dict[str, Any]]:
     """Return a row for each number in a claim, with our value from the claim's query.
 
-    The columns have the names that ``unstereoeval.compare`` uses. ``table`` says where in the paper
-    the claim is, and ``metric`` what the number is. ``benchmark`` is the label of the query's row,
+    The columns have the names that ``unstereoeval.compare`` uses. ``table`` says where the claim is
+    in the paper. ``metric`` says what the number is. ``benchmark`` is the label of the query's row,
     or empty if the query returns a single row. ``ours`` is None if our value is undefined.
     """
     values, rows = claim.printed, list[tuple[object, ...]]([(None,)] * len(claim.printed))

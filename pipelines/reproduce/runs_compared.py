@@ -3,8 +3,8 @@
 The query ``sql/reproduce/<paper>.sql`` returns each figure of a run, with the run's settings.
 
 By default, `fairpair run` has the settings of FairPair's paper. The disclosure paper gives its
-settings in sections 5.1 to 5.3, Table 4 and appendix A.3. The data types of the weights come from
-the authors' scripts (dongxiangjue/Debias-LLMs). Other settings are ``NOT_KNOWN``.
+settings in sections 5.1 to 5.3, Table 4 and appendix A.3 (nf4 for QLoRA). The data types of the
+weights are in the authors' scripts (dongxiangjue/Debias-LLMs). Other settings are ``NOT_KNOWN``.
 """
 
 from __future__ import annotations
@@ -216,8 +216,8 @@ def compare(
 ) -> tuple[list[dict[str, Any]], list[MeasuredRun]]:
     """Compare each printed figure with every run of its model. Return the comparisons and the runs.
 
-    ``names`` maps a model's name in the warehouse to its printed name. A printed figure
-    agrees if our interval contains a value that rounds to the printed figure.
+    ``names`` maps a model's name in the warehouse to its printed name. A printed figure agrees
+    if our interval contains a value that rounds to the printed figure.
 
     A comparison has the columns of the printed figure, and these:
 

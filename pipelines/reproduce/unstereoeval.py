@@ -140,7 +140,7 @@ def compare(figures: Sequence[Row], metrics: Iterable[Row]) -> list[dict[str, An
 def deduplication_rows(
     store: Store, corpus: str, etas: Collection[float | None], models: Collection[str]
 ) -> list[dict[str, Any]]:
-    """Return rows like those of ``metric_value``: US of a deduped model minus US of its twin.
+    """Return rows like those of ``metric_value``: US of a model's deduped twin minus the model's.
 
     Values and intervals come from view `deduplication`. There are separate rows for each limit on
     |MaxPMI| in ``etas``. If the limit is None, the rows are about all pairs.

@@ -79,7 +79,7 @@ def compare_list(
 
     The first rows come from ``sql/lists/coverage.sql``: one for each pair, in list order. Columns
     ``n_words_pile`` and ``percent_pile`` are from UnStereoEval's Table 4, or None if it lacks the
-    pair. The other rows have a ``TauAgreement`` for every two pairs, with None instead of NaN.
+    pair. The other rows are a ``TauAgreement`` for every two pairs (Figure 5). NaN becomes None.
 
     Rare words are used too, although their deltas are mostly chance and pull tau towards 0. The
     rows of single pairs have the deltas' median standard error. Words that were pruned from the

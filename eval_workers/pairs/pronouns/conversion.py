@@ -82,7 +82,7 @@ class Conversion:
 
     @property
     def template(self) -> str | None:
-        """The sentence with placeholders, or ``None`` if it has a problem or an undecided "her".
+        """The sentence with placeholders; ``None`` if there is a problem or an undecided "her".
 
         >>> to_template("She lost her key.").template
         '{pronoun} lost {pronoun1} key.'

@@ -183,7 +183,7 @@ def _lower_at(words: Sequence[str], k: int) -> str:
 
 
 def _agreeing(words: Sequence[str], k: int) -> dict[int, str]:
-    """Return the verb to change if the subject at ``k`` becomes plural: its index and plural form.
+    """Map the index of the verb whose subject is at index ``k`` to the verb's plural form.
 
     Only the first verb after the subject is changed. Raises ``Undecided`` if an auxiliary comes
     before the subject, if "is" or "has" is contracted, or if a later verb may have to change, too.
