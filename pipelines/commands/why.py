@@ -32,7 +32,7 @@ WHERE corpus = $corpus AND contrast = $contrast AND list_contains($words, word)
 
 
 class Why(ContrastOption, Command):
-    """Show how far words lean, how certain that is, and the sources and sentences behind the lean.
+    """Show how far words lean, with intervals, and the sources and sentences behind each lean.
 
     Counts come from the documents that `corpus count --evidence` kept. Sentences are read from the
     shards. The answers are also stored in the tables word_evidence, word_source, word_copies,
