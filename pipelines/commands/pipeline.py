@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import glob
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
@@ -204,7 +205,27 @@ class Parts:
                 self.errors.append(e.with_traceback(None))  # a traceback keeps the model in memory
 
     def all(self) -> list[Stage]:
-        return [*self.corpus(), *self.evaluate(), *self.report()]
+        """Return all stages. The report is about this pipeline's texts, benchmarks and models."""
+        measuring, writing = self.report()
+        own = writing._replace(work=lambda: self.report(**self._own())[1].work())
+        return [*self.corpus(), *self.evaluate(), measuring, own]
+
+    def _own(self) -> dict[str, tuple[str, ...]]:
+        """Return name patterns for those inputs of this pipeline that have results."""
+        from plumbline.pipelines.report.facts import Facts
+
+        plan = self.plan
+        keys = {row.get("model_key") for done in self.results.values() for row in done.rows}
+        wanted = {"benchmark": {*plan.scored(), plan.probe_set, *plan.disclosure}}
+        if keys := keys - {None}:
+            wanted["model"] = keys
+        if plan.corpus:
+            wanted["corpus"] = {plan.corpus.name}
+        own = dict.fromkeys(wanted, ("",))  # "": without a benchmark, model or corpus
+        for row in Facts(self.store).rows("named"):
+            if row["key"] in wanted.get(row["option"], ()):
+                own[row["option"]] += (glob.escape(row["name"]),)
+        return own
 
     def corpus(self) -> list[Stage]:
         """Return the stages that count the corpus, and that import or build benchmarks."""

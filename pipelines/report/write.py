@@ -14,7 +14,7 @@ import plumbline
 from plumbline.eval_workers.models.model_texts import text_name
 from plumbline.eval_workers.pairs.benchmarks.closed_world import LEXICON
 from plumbline.pipelines.report import sections
-from plumbline.pipelines.report.estimates import SUBSETS, finding
+from plumbline.pipelines.report.estimates import SUBSETS, finding, side
 from plumbline.pipelines.report.facts import Facts, TrainingTexts, narrowed
 from plumbline.pipelines.report.model import Figure, Page, count, counted, first_of, numbered, stem
 from plumbline.pipelines.report.rows import FIT, Row, Rows, by_set, set_name
@@ -186,17 +186,19 @@ def front(facts: Facts, appendix: Page) -> Page:
     return Page(
         [replace(answer, alerts=alerts), *parts],
         title=answer.title,
-        about=list(_about(facts)),
+        about=list(_about(facts, pd[0]["benchmark"] if pd else "")),
         answers=[(f"appendix.html#{s.anchor}", s.title, s.intro[0]) for s in questions],
         links=links,
         is_front=True,
     )
 
 
-def _about(facts: Facts) -> Iterator[str]:
+def _about(facts: Facts, benchmark: str) -> Iterator[str]:
+    """Yield the short texts above the title. List ``benchmark`` before the others."""
     yield max((str(row["started"])[:10] for row in facts.rows("run")), default="")
     for noun, plural in (("benchmark", "benchmarks"), ("model", "models")):
-        names = list(dict.fromkeys(str(row[noun]) for row in facts.rows("score")))
+        scored = sorted(facts.rows("score"), key=lambda row: row["benchmark"] != benchmark)
+        names = list(dict.fromkeys(str(row[noun]) for row in scored))
         what = noun if len(names) == 1 else f"{len(names)} {plural}"
         yield f"{what}: {first_of(names, _NAMED)}" if names else ""
     texts = [
@@ -212,22 +214,32 @@ def headline_pd(facts: Facts) -> Rows:
     This is the benchmark on which the most models have a preference in at least one pair. Models
     with too few clusters for a verdict aren't counted. Ties go to benchmarks about she/he or
     female/male, then to the first one in ``_first_slopes``, then to the one with the most pairs.
+    If the benchmark has several pairs of groups, those with a clear preference or slope come first.
     Without any PD, returns an empty ``Rows``.
     """
     moved = facts.metrics("us", subset="all").only(
         lambda r: r["n"] and r["value"] < 1 and not finding(r).lack
     )
     n_models = Counter(name for name, _ in {(r["benchmark"], r["model_key"]) for r in moved})
-    fits = [*_first_slopes(facts)]
+    fits = _first_slopes(facts)
 
     def place(pd_rows: Rows) -> tuple[int, bool, int, int]:
         row, name = pd_rows[0], set_name(pd_rows[0])
         is_other = row["groups"] not in ("female/male", "she/he")
-        at = fits.index(name) if name in fits else len(fits)
+        at = [*fits].index(name) if name in fits else len(fits)
         return -n_models[row["benchmark"]], is_other, at, -row["n"]
 
     pd_by_set = by_set(facts.metrics("pd", subset="all").only(lambda r: r["n"]))
-    return min(pd_by_set, key=place, default=Rows())
+    first = min(pd_by_set, key=place, default=Rows())
+    named = [pd_rows for pd_rows in pd_by_set if pd_rows[0]["benchmark"] == first[0]["benchmark"]]
+
+    def clear_first(pd_rows: Rows) -> tuple[object, ...]:
+        n_clear = sum(side(row) != "" for row in pd_rows)
+        slopes = map(finding, fits.get(set_name(pd_rows[0]), ()))
+        is_clear = n_clear or any(slope.verdict in ("above", "below") for slope in slopes)
+        return not is_clear, place(pd_rows)[:2], -n_clear, place(pd_rows)
+
+    return min(named, key=clear_first, default=first)
 
 
 def headline(facts: Facts) -> Headline | None:
