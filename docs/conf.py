@@ -97,7 +97,7 @@ def shown(data: dict[str, Any]) -> str:
 
 
 def on_read(app: Any, name: str, source: list[str]) -> None:
-    """Convert the source of a page that Sphinx has read: notebooks, the index and links."""
+    """Prepare a page that Sphinx has read: convert notebooks, change links, fill placeholders."""
     if name.startswith("notebooks/"):
         source[0] = notebook(source[0])
     elif name == "index":
@@ -113,7 +113,7 @@ def on_read(app: Any, name: str, source: list[str]) -> None:
 
 
 def on_finish(app: Any, error: Exception | None) -> None:
-    """Replace the texts in ``MENDED`` in all HTML pages that Sphinx has written."""
+    """Make the replacements of ``MENDED`` in all HTML pages that Sphinx has written."""
     for page in Path(app.outdir).rglob("*.html"):
         html = page.read_text(encoding="utf-8")
         for lacking, mended in MENDED.items():

@@ -53,7 +53,7 @@ _OF_DATA = re.compile(
 
 
 def one_line(error: BaseException) -> PlumblineError | None:
-    """Return the one-line error to print; ``None`` if the exception is a bug in the program."""
+    """Return a one-line error that describes the exception, or ``None`` if it is a bug."""
     if isinstance(error, PlumblineError):
         return error
     return missing(error) or problem(error)

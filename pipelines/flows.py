@@ -44,7 +44,7 @@ Names = list[str] | None
 
 
 def _can_retry(_task: object, _run: object, state: State[Any]) -> bool:
-    """Return whether retrying can help, because the network or a server failed."""
+    """Return True if the network or a server failed, because then a retry can help."""
     error = state.result(raise_on_failure=False)
     return is_outage(error) and not isinstance(error, UsageProblem | MissingComponent)
 
@@ -99,7 +99,7 @@ def build(name: str, corpus: str = "", warehouse: str = "", config: str = "") ->
     Args:
         name: name of the benchmark; its options are in `[benchmark.build]` of the settings.
         corpus: the corpus whose words are used.
-        warehouse: the warehouse; if empty, as in the settings.
+        warehouse: the warehouse; if empty, the one in the settings.
         config: settings file that overrides plumbline.toml; may be empty.
     """
     done = _run(BenchmarkBuild, config, name=name, corpus=corpus, warehouse=warehouse)
@@ -110,14 +110,14 @@ def build(name: str, corpus: str = "", warehouse: str = "", config: str = "") ->
 def score(
     corpus: str = "", benchmarks: Names = None, model: str = "", out: str = "", config: str = ""
 ) -> State[None]:
-    """Score models on the benchmarks. Run FairPair and disclosure too if the settings say so.
+    """Score models on the benchmarks. Also run FairPair and disclosure if ``make_plan`` says so.
 
     `prefect.yaml` deploys this flow to the work pool for machines with GPUs.
 
     Args:
         corpus: the shards that were counted; needed only to train models on them.
         benchmarks: names of benchmarks; if empty, those in the settings.
-        model: hub ids, paths or train:small, separated by commas; if empty, as in the settings.
+        model: hub ids, paths or train:small, separated by commas; if empty, those in the settings.
         out: directory for all output.
         config: settings file that overrides plumbline.toml; may be empty.
     """
@@ -177,7 +177,7 @@ def audit(
     Args:
         corpus: shards, as paths or globs separated by spaces.
         benchmarks: names of benchmarks; if empty, those in the settings.
-        model: hub ids, paths or train:small, separated by commas; if empty, as in the settings.
+        model: hub ids, paths or train:small, separated by commas; if empty, those in the settings.
         out: directory for all output.
         config: settings file that overrides plumbline.toml; may be empty.
         score_here: if false, the deployment `score` scores the models on another worker. Both
@@ -203,7 +203,7 @@ def audit(
 def _failed(state: Any) -> list[State[None]]:
     """Return a flow's failed state in a list, or an empty list if the flow succeeded.
 
-    Raises ``BadInput`` if the flow failed before it finished its other work.
+    Raises ``BadInput`` if the flow stopped early, before it did all the work that it could.
     """
     if state.is_completed():
         return []

@@ -51,7 +51,7 @@ class PipelineOptions(ModelOptions, ContrastOption, DataOption, OutOption, Comma
     models: Annotated[
         str,
         Field(
-            description="List of models: a TOML file, or the name of a paper whose list to use "
+            description="List of models: a TOML file, or a paper's name to use its models "
             "(unstereoeval, fairpair or disclosure)."
         ),
     ] = ""
@@ -119,9 +119,9 @@ class PipelinePlan:
 def make_plan(options: PipelineOptions) -> PipelinePlan:
     """Make a plan from options. If no option in ``INPUTS`` is set, use the made-up corpus.
 
-    If the options name no benchmark and no prompts, models are scored on ``RELEASED`` if `data` is
-    set. Otherwise disclosure is measured on ``PROMPTS``. If a corpus is given but no benchmark is
-    chosen, one is made from fixed sentence frames and words of the corpus.
+    If the options name no benchmark and no prompts, the choice depends on `data`. If `data` is set,
+    models are scored on ``RELEASED``. If it isn't set, disclosure is measured on ``PROMPTS``. If a
+    corpus is given but no benchmark is chosen, one is made from sentence frames and corpus words.
 
     Raises ``UsageProblem`` if options can't be combined, for example if a model is to be trained
     but there is no corpus. Errors in reading a list of models are raised, too.

@@ -79,8 +79,8 @@ class Warehouse:
         """Run a command, such as ``"fairpair run"``, with its options. Return its results.
 
         ``wh.fairpair_run(...)`` does the same. If an option takes several values, give a list or a
-        text with commas. Returns the rows of the table or view that the command fills, or else the
-        files that it wrote, or else the lines that it printed. Warnings become Python warnings.
+        text with commas. Returns the rows that the command makes. If it makes none, returns the
+        files that it wrote or the lines that it printed. Warnings become Python warnings.
 
         Raises ``UsageProblem`` for an unknown command or option, and the errors of the command.
         """
@@ -168,8 +168,8 @@ class Warehouse:
         mostly too narrow.
 
         Args:
-            words: words in any case. The result has the same order. A word that occurs near neither
-                *she* nor *he* has a row of missing values. By default, all words are returned that
+            words: in upper or lower case. The result has the same order. A word near neither *she*
+                nor *he* has a row of missing values. By default, the result has all words that
                 occur near *she* or *he*, with the surest leans first.
             corpus: one or several names; by default all corpora. A word has one row for each corpus
                 that contains it.
@@ -193,7 +193,7 @@ class Warehouse:
         )
 
     def _with_contrast(self, corpora: Sequence[str], contrast: str) -> list[str]:
-        """Return the given corpora, or all. Raise ``UsageProblem`` if none has the contrast."""
+        """Return ``corpora``, by default all. Raise ``UsageProblem`` if none has ``contrast``."""
         with in_one_line():
             for name in corpora:
                 corpus_row(self.store, name)
@@ -265,7 +265,7 @@ def _method_name(command: str) -> str:
 
 
 def frame_maker(frames: Frames) -> Callable[[pa.Table], Frame]:
-    """Return a function that converts an Arrow table to a data frame, or returns the table."""
+    """Return a function that turns an Arrow table into ``frames``, such as a pandas data frame."""
     if frames == "arrow":
         return lambda table: table
     if frames not in ("pandas", "polars"):
@@ -294,7 +294,7 @@ def listed(given: str | Sequence[str]) -> list[str]:
 
 
 def table_of(source: Any) -> pa.Table:
-    """Convert a data frame or a list of dictionaries to an Arrow table, without an index.
+    """Convert a data frame or a list of dictionaries to an Arrow table. Leave out the index.
 
     >>> table_of([{"sentence_a": "She ran."}]).column_names
     ['sentence_a']

@@ -80,10 +80,10 @@ def lean(texts: Iterable[str], words: Sequence[str] | None = None) -> Answer:
     ``delta_nats`` is above 0 for words that lean to *she*. By default, all words are returned, with
     the surest leans first.
 
-    ``over`` says what the interval of a word treats as independent. For the words that you name, it
-    is texts. If you name no words, it is texts for the words that lean most, up to 200 to *she* and
-    200 to *he*, and co-occurrences for other words. Intervals over co-occurrences are mostly too
-    narrow.
+    ``over`` says what a word's interval treats as independent: ``documents`` (your texts) or
+    ``co-occurrences``. Intervals of words that you name treat texts as independent. If you name no
+    words, this holds only for the words that lean most, up to 200 to *she* and 200 to *he*. Other
+    intervals treat co-occurrences as independent, and are mostly too narrow.
     """
     from plumbline.jobs.evidence.explanation import explain_candidates
 
@@ -112,7 +112,7 @@ def prefer(model: Any, pairs: Any) -> Answer:
         pairs: a data frame with ``sentence_a`` and ``sentence_b``, a list of tuples (a, b), or a
             ``datasets.Dataset``.
     """
-    if hasattr(pairs, "to_pandas"):  # such as a `datasets.Dataset`
+    if hasattr(pairs, "to_pandas"):  # true for a `datasets.Dataset`
         pairs = pairs.to_pandas()
     if isinstance(pairs, Sequence) and not all(isinstance(pair, Mapping) for pair in pairs):
         if isinstance(pairs, str) or any(len(pair) != 2 for pair in pairs):

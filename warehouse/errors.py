@@ -40,7 +40,7 @@ _OF_CLIENTS = {
 }
 _OF_CLIENTS["httpx2"] = _OF_CLIENTS["httpx"]
 #: Start of the object-store client's messages. Some of its errors are plain ``OSError``s and
-#: differ only in the message. Without an HTTP status, ``_WRONG`` matches wrong input.
+#: differ only in the message. If it has no HTTP status, ``_WRONG`` tells whether input was wrong.
 _OF_STORES = re.compile(r"Generic \S+ error: ")
 _STATUS = re.compile(r"status code: (\d{3})")
 _WRONG = re.compile(r"[Cc]onfiguration|incorrectly configured|InvalidPath|[Uu]nsupported|Range req")
@@ -135,7 +135,7 @@ def disk_problems(path: Path) -> Iterator[None]:
 
 @contextmanager
 def naming(path: Path) -> Iterator[None]:
-    """Name ``path`` in an error about a full disk, if the error names no other file."""
+    """Add ``path`` to errors about a full disk that name no file."""
     try:
         yield
     except OSError as e:
@@ -147,7 +147,7 @@ def naming(path: Path) -> Iterator[None]:
 def _is_of_disk(error: OSError) -> bool:
     """Return whether an ``OSError`` is about a file, not a connection.
 
-    Return false for a library's own class, since `urllib` stores an address as the file name.
+    Return false for the error classes of libraries: `urllib` stores an address in ``filename``.
     """
     if error.filename is not None and type(error).__module__ == "builtins":
         return True

@@ -32,12 +32,12 @@ def verdict(
     """Decide whether a figure is clearly above or below ``null``, or clearly close to it.
 
     Return ``above`` or ``below`` if the whole interval is above or below ``null``. If ``q`` is
-    given, it must also be at most ``ALPHA``. Return ``within`` if the whole interval is closer to
-    ``null`` than ``small``, a negligible distance. Otherwise return ``cannot be told``.
+    given, ``q`` must also be at most ``ALPHA``. Return ``within`` if all values in the interval are
+    less than ``small`` away from ``null``. Otherwise return ``cannot be told``.
 
     Also return ``cannot be told`` for fewer than ``LEAST_CLUSTERS`` clusters, for NaN, and if the
-    estimate or one end is missing. If there is no interval, ``q`` (or else ``p``) must be at most
-    ``ALPHA``, and the estimate is compared with ``null``.
+    estimate or one end is missing. If both ends are missing, the estimate takes the place of the
+    interval. Then ``q`` (or ``p`` if ``q`` is missing) must be given and be at most ``ALPHA``.
     """
     if estimate is None or (n_clusters is not None and n_clusters < LEAST_CLUSTERS):
         return "cannot be told"
@@ -60,7 +60,7 @@ def verdict(
 
 @dataclass(frozen=True)
 class Finding:
-    """A figure with its 95% interval. An undefined figure or end of the interval is ``None``.
+    """A figure with its 95% interval. ``None`` means that the figure or an end is undefined.
 
     Attributes:
         null: value that the figure has if there is no effect.
@@ -88,7 +88,7 @@ class Finding:
         return verdict(*ends, null=self.null, n_clusters=self.n_clusters, **tests)
 
     def pick(self, *, above: T, below: T, untold: T) -> T:
-        """Return the argument ``above`` or ``below`` if that is the verdict, otherwise ``untold``.
+        """Return the argument with the name of the verdict, or ``untold`` for other verdicts.
 
         >>> Finding(0.3, 0.1, 0.5).pick(above="follows", below="turns", untold="?")
         'follows'

@@ -36,12 +36,12 @@ def make(kind: type[Options], values: Mapping[str, object]) -> Options:
 
 
 def fault(errors: ValidationError, known: Sequence[str]) -> tuple[str, str, str]:
-    """Return a subject, a problem and a fix that describe pydantic's first error in one line.
+    """Describe one of pydantic's errors. Return the subject, the problem and the fix as texts.
 
     ``known`` are the valid keys. The subject names the wrong key and its value. It shows the key
     ``("pairs", 0, "b")`` as ``pairs 1, b``. For an error about several keys, the subject is empty.
     """
-    # Report an unknown key first: if a key is misspelt, pydantic also calls the right key missing.
+    # A misspelt key can cause two errors: an unknown key and a missing key. Report the unknown key.
     error = min(errors.errors(), key=lambda x: x["type"] != "unexpected_keyword_argument")
     parts = (f" {x + 1}, " if isinstance(x, int) else f"{x}." for x in error["loc"])
     key = "".join(parts).replace(". ", " ").replace(",  ", ", ").rstrip("., ")
@@ -63,7 +63,7 @@ def fault(errors: ValidationError, known: Sequence[str]) -> tuple[str, str, str]
 
 
 def check_name(what: str, name: str) -> None:
-    """Raise ``UsageProblem`` about ``what`` if ``name`` can't be used in rows and file names.
+    """Raise ``UsageProblem`` if ``name`` can't be part of a file name. Messages call it ``what``.
 
     >>> check_name("benchmark 'mine-2'", "mine-2")
     """
@@ -78,5 +78,5 @@ def changed(options: Options, values: Mapping[str, object]) -> Options:
 
 
 def part(kind: type[Options], larger: object) -> Options:
-    """Make options of the class ``kind`` from the fields of ``larger`` with the same names."""
+    """Make options of the class ``kind``. Copy each value from the same field of ``larger``."""
     return make(kind, {field.name: getattr(larger, field.name) for field in fields(kind)})

@@ -117,7 +117,7 @@ def content(path: Path) -> bytes:
 
 
 def json_object(source: Path | str | bytes) -> dict[str, Any]:
-    """Read a JSON object from a path or text. Raises ``OSError``, and ``ValueError`` if invalid."""
+    """Read a JSON object from a file or text. Raises ``OSError``, or ``ValueError`` if invalid."""
     try:
         value = json.loads(content(source) if isinstance(source, Path) else source)
     except RecursionError as e:

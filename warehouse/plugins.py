@@ -35,7 +35,7 @@ class Registry:
         package: the package of Plumbline that has a file for each part. Files named ``_...`` are
             ignored. If empty, Plumbline has only the parts in ``made``.
         suffix: suffix of these files, such as ``.py`` or ``.sql``.
-        group: entry-point group in which other packages register parts. If empty, they can't.
+        group: entry-point group for parts of other packages. If empty, they can't add parts.
         contract: a protocol. Parts of other packages must have all public members of the protocol.
         made: names of Plumbline's parts that have no file of their own.
         instead: advice for an unknown name. The message shows it after the known names.
@@ -55,7 +55,7 @@ class Registry:
 
     @property
     def added(self) -> list[str]:
-        """Sorted names of the parts that other packages add. No part is imported."""
+        """Sorted names of the parts that other packages register. No part is imported."""
         return sorted({entry.name for entry in self._other_entries()})
 
     def source(self, name: str) -> str:
@@ -133,7 +133,7 @@ class Registry:
 
 @cache
 def _entry_points(group: str, path: tuple[str, ...]) -> tuple[EntryPoint, ...]:
-    """Return the entry points of a group. ``path``, which is ``sys.path``, is only a cache key."""
+    """Return the entry points of a group. ``path`` is ``sys.path``, and used only by the cache."""
     return tuple(_all_entry_points(path).select(group=group))
 
 

@@ -60,7 +60,7 @@ def recorded(store: Store, command: str, config: Mapping[str, object]) -> Iterat
 
     Yields the run's id. If a run is already open on the same warehouse, the block becomes a step of
     that run: no row is added, and the id of the open run is yielded. The open run stores the step's
-    options under ``STEPS`` in ``config``, except options that have the same value in the run.
+    options under ``STEPS`` in ``config``, but only those whose values differ from the run's.
 
     If the block raises an exception, the row gets the first line of the message, and the exception
     is raised again. The row's status becomes ``interrupted`` for ``Interrupted``, a broken pipe,

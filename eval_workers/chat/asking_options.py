@@ -36,10 +36,10 @@ class ServerOptions:
         TokenLimit, Field(description="Name of the request parameter that limits a reply's length.")
     ] = "max_tokens"
     max_requests: Annotated[
-        int | None, Field(ge=0, le=MOST, description="Maximum number of requests in all runs.")
+        int | None, Field(ge=0, le=MOST, description="Maximum number of requests over all runs.")
     ] = None
     max_tokens: Annotated[
-        int | None, Field(ge=0, le=MOST, description="Maximum number of tokens in all runs.")
+        int | None, Field(ge=0, le=MOST, description="Maximum number of tokens over all runs.")
     ] = None
 
     def __post_init__(self) -> None:
@@ -65,7 +65,7 @@ class AskingOptions(ServerOptions):
     send_seed: Annotated[bool, Field(description="Send a seed with each request.")] = True
 
     def __post_init__(self) -> None:
-        checked_url(self.base_url)  # here, the address may not be empty
+        checked_url(self.base_url)  # an empty address is an error here
 
     def chat_model(self) -> ChatModel:
         return ChatModel(self.model, 0 if self.send_seed else None, self.token_limit)

@@ -1,8 +1,8 @@
 """Request completions from any server that speaks OpenAI's protocol, and retry failed requests.
 
 An attempt is one HTTP request, and the ledger has to record every attempt. So ``retried`` repeats
-failed requests, and the package openai is told not to. The package's exceptions never leave this
-module, because they contain the request and its key.
+failed requests, and the retries of the package openai are switched off. The package's exceptions
+never leave this module, because they contain the request and its key.
 """
 
 from __future__ import annotations
@@ -54,9 +54,8 @@ class Server:
     """A server's address and limits.
 
     ``concurrency`` is the maximum number of requests at the same time. ``max_requests`` and
-    ``max_tokens`` limit a build and its earlier runs together; ``None`` means no limit. The key
-    isn't stored here, but read from the environment when needed. ``retried`` explains the waits
-    between attempts.
+    ``max_tokens`` are limits for all runs of a build; ``None`` means no limit. The key isn't stored
+    here, but read from the environment. ``retried`` explains the waits between attempts.
     """
 
     base_url: str = DEFAULT_URL
@@ -239,7 +238,7 @@ def find_key(base_url: str, environment: Mapping[str, str] = os.environ) -> str:
 
 
 def _message(error: openai.APIStatusError) -> str:
-    """Return the server's error message. Without a message, return the body or status name."""
+    """Return the server's error message. If there is none, return the body or the status name."""
     body: Any = error.body
     if isinstance(body, dict):
         inner = body.get("error", body)

@@ -32,7 +32,7 @@ _NEW = {"n_attempts": 0, "n_tokens_most": 0, "seconds": 0.0, "status": "failed"}
 
 
 class Ledger:
-    """The requests of a benchmark (``rows``) and the replies to them. The keys are request ids."""
+    """A benchmark's requests. ``rows`` maps a request's id to its row, ``replies`` to its reply."""
 
     def __init__(self, path: Path, rows: Iterable[Row], file: IO[bytes]) -> None:
         self.path = path
@@ -59,7 +59,7 @@ class Ledger:
         return row
 
     def end(self, attempt: Row, outcome: Reply | Failure, cost: Spent, seconds: float) -> None:
-        """Record the outcome of an attempt. When this returns, a reply is on disk."""
+        """Record the outcome of an attempt. A reply is on disk before this method returns."""
         row = _after(attempt, cost, seconds, getattr(outcome, "error", ""))
         if isinstance(outcome, Reply):
             row |= {"status": "refused" if outcome.refused else "replied", "reply": outcome.text}

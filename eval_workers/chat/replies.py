@@ -2,7 +2,7 @@
 
 Plumbline's prompts ask for JSON (see ``requests``), and the papers' prompts ask for prose. A server
 may answer in prose even if a request asks for JSON. So sentences are read from JSON, lists and
-lines. Chat models often write small talk around the sentences, which is left out.
+lines. Small talk around the sentences is left out.
 """
 
 from __future__ import annotations
@@ -80,7 +80,7 @@ def _from_json(text: str) -> list[str]:
 
 
 def _strings(value: Any) -> list[str]:
-    """Return the strings in a JSON value. If an object has the key `sentence`, use only that."""
+    """Return the strings in a JSON value. If an object has a `sentence`, ignore its other keys."""
     if isinstance(value, dict):
         nested = [item for item in value.values() if isinstance(item, (list, dict))]
         texts = [item for item in value.values() if isinstance(item, str)]
@@ -130,7 +130,7 @@ def _marked(lines: list[str], mark: re.Pattern[str]) -> list[str]:
 
 
 def _without_markup(item: str) -> str:
-    """Return an item as one line, without emphasis, enclosing quotes or a count of its words."""
+    """Return an item as one line. Remove emphasis, enclosing quotes and notes like `(8 words)`."""
     text = " ".join(item.split())
     for _ in range(3):  # markup may contain quotes that contain markup
         text = _EMPHASIS.sub(lambda m: m.group(2) or m.group(3), text)

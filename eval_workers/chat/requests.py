@@ -72,13 +72,13 @@ _FORMS: Mapping[Purpose, dict[str, Any]] = {
 
 @dataclass(frozen=True)
 class ChatModel:
-    """A model, known by the name that its server uses.
+    """A model on a server. ``name`` is the name that the server uses.
 
     Attributes:
-        seed: a request's seed is this number plus its ``round``; ``None`` sends no such seed.
+        seed: a request's seed is this number plus its ``round``. ``None`` sets no seed.
         token_limit: name of the parameter that limits a reply's tokens. OpenAI's newer models need
             ``max_completion_tokens``.
-        endpoint: `chat` sends prompts as a user's messages, `completions` without a message.
+        endpoint: `chat` sends a prompt as a user's message, `completions` as a text to continue.
     """
 
     name: str
@@ -102,7 +102,7 @@ class ChatModel:
 
         ``parameters``, such as a temperature, are sent unchanged. ``as_json`` asks for a reply in
         the purpose's JSON form. The purposes ``perturb``, ``continue`` and ``choose`` have no JSON
-        form, so ``as_json`` raises ``KeyError``.
+        form. For these, ``as_json`` raises ``KeyError``.
         """
         parameters[self.token_limit] = max_tokens
         if self.seed is not None:

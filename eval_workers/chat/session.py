@@ -35,7 +35,7 @@ Plan: TypeAlias = Callable[[Ask], Awaitable[_Result]]
 
 @dataclass(frozen=True)
 class Build:
-    """A benchmark to be made from the replies of a server."""
+    """Sends the requests for a benchmark to a server, and records them in a ledger."""
 
     store: Store
     benchmark: str
@@ -115,7 +115,7 @@ class _Asker:
         client = nullcontext() if self._server.max_requests == 0 else ChatClient(self._server)
         async with client as self._client:
             await asyncio.gather(*(work() for _ in range(n)))
-            for _ in range(n):  # wait for requests in flight: a stopped plan doesn't
+            for _ in range(n):  # wait for requests that stopped plans left in flight
                 await self._slots.acquire()
 
     async def ask(self, request: Request) -> Reply:

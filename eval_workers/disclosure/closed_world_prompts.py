@@ -1,16 +1,15 @@
 """Neutral prompts of the closed world.
 
-A prompt is a sentence frame of the grammar that is cut before its first pronoun, *she* or *he*. Its
-slots are filled with words. The grammar groups similar frames into shapes. The training prompts use
-every second word of each class in the lexicon. The other sets use the words in between, so they
-share no content word with the training prompts.
+The grammar has sentence frames with slots for words, and groups similar frames into shapes. To make
+a prompt, a frame is cut before its first pronoun, *she* or *he*, and its slots are filled. The
+training prompts use every second word of each class in the lexicon. The other sets use the other
+words, so they share no content word with the training prompts.
 
 - ``closed-world-train``: first sentences of documents, from shapes with several frames;
 - ``closed-world-unseen``: the same beginnings, filled with other words;
 - ``closed-world-frames``: first sentences from shapes with one frame, and follow-up sentences.
 
-Frames don't depend on the person's gender. A prompt may be from a follow-up sentence, which
-never starts a document of the corpus.
+Frames don't depend on the person's gender. Follow-up sentences never start a document.
 """
 
 from __future__ import annotations
@@ -34,7 +33,7 @@ _N_PROMPTS = 24
 
 @dataclass(frozen=True)
 class ClosedPrompt:
-    """A prompt. ``topic`` is `opening` or `follow-up`. ``words`` are in its slots, in order."""
+    """A prompt. ``topic`` is `opening` or `follow-up`. ``words`` lists the words in its slots."""
 
     prompt: str
     topic: str
@@ -42,9 +41,9 @@ class ClosedPrompt:
 
 
 def closed_prompts(name: str) -> tuple[ClosedPrompt, ...]:
-    """Return the distinct prompts of one of ``SETS``. They don't depend on the corpus's seed.
+    """Return the prompts of the set ``name``, which are the same for every seed of the corpus.
 
-    Raises ``UsageProblem`` for an unknown set.
+    Raises ``UsageProblem`` if ``name`` isn't in ``SETS``.
 
     >>> train, unseen = (closed_prompts(f"closed-world-{name}")[0] for name in ("train", "unseen"))
     >>> train.prompt, train.words
@@ -66,7 +65,7 @@ def closed_prompts(name: str) -> tuple[ClosedPrompt, ...]:
 
 
 def _cut(shape: Sequence[str]) -> list[str]:
-    """Return frames cut before the first pronoun, if it is she or he and comes after a slot."""
+    """Cut each frame before its first pronoun. Use only frames with a slot before *she* or *he*."""
     beginnings = []
     for frame in shape:
         parts = frame.split()
@@ -80,9 +79,9 @@ def _cut(shape: Sequence[str]) -> list[str]:
 def _filled(
     topic: str, beginnings: Sequence[str], words: Mapping[str, Sequence[str]]
 ) -> Iterator[ClosedPrompt]:
-    """Shuffle the beginnings and the words, and yield prompts that use them in turn.
+    """Shuffle the beginnings and the words. Fill one beginning after another with the next words.
 
-    The beginnings are the random seed, so the same beginnings give the same prompts.
+    The text of the beginnings is the random seed, so equal beginnings give equal prompts.
     """
     chance = Random(" ".join(beginnings))
     ordered = chance.sample(beginnings, len(beginnings))

@@ -28,7 +28,7 @@ class Derived:
 
 
 def gendered_words(text: str) -> tuple[str, ...]:
-    """Return the distinct words of a text that express a person's gender, in lower case, in order.
+    """Return the distinct gendered words of a text in lower case, in the order of the text.
 
     Gendered words are listed in the word list ``gendered`` and in ``neutral.toml``. A word ends at
     an apostrophe or hyphen: `she's` contains `she`. A word counts even in another sense, such as
@@ -88,7 +88,7 @@ def derive(sentence: str, *, allow_gendered: bool = False) -> Derived:
 
 
 def _starts_with(text: str, beginnings: list[str]) -> str | None:
-    """If a text starts with one of ``beginnings``, return the rest of the text, else ``None``.
+    """If a text starts with one of ``beginnings``, return the rest. Otherwise return ``None``.
 
     A beginning that ends inside a word of the text doesn't count.
     """

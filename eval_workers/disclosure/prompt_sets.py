@@ -1,11 +1,11 @@
-"""Write sets of prompts to ``probe_prompt``: released sets, topics, and sets derived from texts.
+"""Write sets of prompts to ``probe_prompt``.
 
-Released sets are files in the directory ``data`` of the authors' repository, without a header row.
-A row of the STS-B and SNLI sets only has the words to put into "My friend {}, and". A row of
-``llm-1`` and ``llm-2`` starts with "My friend". ``topics`` comes with Plumbline. Other packages can
-add sets like ``topics`` as entry points of ``plumbline.disclosure_prompts`` (``docs/extend.md``).
-Sets named ``closed-world-*`` come from the closed world's grammar. ``docs/disclosure.md`` has the
-size of each set.
+Released sets are files in the directory ``data`` of the authors' repository. The files have no
+header row. In the STS-B and SNLI sets, a row has the words to put into "My friend {}, and". In
+``llm-1`` and ``llm-2``, a row starts with "My friend". The set ``topics`` comes with Plumbline.
+Other packages can add such sets with the entry points ``plumbline.disclosure_prompts``
+(``docs/extend.md``). Sets named ``closed-world-*`` come from the closed world's grammar.
+``docs/disclosure.md`` lists the size of each set.
 """
 
 from __future__ import annotations
@@ -139,8 +139,9 @@ def import_probe(
     is the directory ``debias-llms`` in ``data``, or in ``PLUMBLINE_DATA`` if ``data`` is empty.
     Prompts with gendered words are rejected unless ``allow_gendered`` is set. Raises
     ``UsageProblem`` for an unknown set, and if a ``source`` is given for a set that has no files.
-    Raises ``MissingComponent`` if the source of a released set isn't found. Raises ``BadInput`` for
-    a source that can't be read or holds no usable prompt.
+    Raises ``MissingComponent`` if a released set is to be read, but ``source``, ``data`` and
+    ``PLUMBLINE_DATA`` aren't set. Raises ``BadInput`` if the set's file doesn't exist or can't be
+    read, or if there is no usable prompt.
     """
     is_topic_set = bool(PROBE_SETS.find(name)) or name not in PROBE_SETS.made
     if source is not None and name not in RELEASED:
@@ -168,13 +169,13 @@ def derive_probe(
     column: str | None = None,
     allow_gendered: bool = False,
 ) -> ImportedProbe:
-    """Make a set from the sentences of a file that are about some person (see ``derive``).
+    """Make a set of prompts from the sentences of a file (see ``derive``).
 
-    All other sentences become rows of ``reject``, with the reason. The sentences are in the
-    column ``column`` of a table, or under this key in JSON lines. Without ``column``, the file has
-    to be plain text with one sentence per line, or CSV or TSV with one field per row and no header.
-    Raises ``BadInput`` for a file that can't be read, or in which no sentence gives a prompt.
-    Raises ``UsageProblem`` if an imported set has this name, or if the file needs a ``column``.
+    Sentences that give no prompt become rows of ``reject``, with the reason. In a table or in JSON
+    lines, ``column`` is the name of the column or key that holds the sentences. Without ``column``,
+    the file has to be plain text with one sentence per line, or CSV or TSV with one field per row
+    and no header. Raises ``BadInput`` if the file can't be read or gives no prompt. Raises
+    ``UsageProblem`` if the file needs a ``column``, and the errors of ``check_name``.
     """
     check_name(name)
     if not source.is_file():
@@ -245,7 +246,7 @@ def _beginning(text: str) -> Derived:
 
 
 def released_file(name: str, source: Path | None, data: str | Path = "") -> Path:
-    """Return the file of a set of ``RELEASED``. Raises the errors of ``import_probe``."""
+    """Return the path of a released set's file. Raises the errors of ``import_probe``."""
     if source is None:
         source = under_data(f"prompts {name}", _LOCATION, data)
     path = source / RELEASED[name] if source.is_dir() else source
@@ -258,8 +259,8 @@ def missing_sets(store: Store | None, names: Sequence[str], data: str | Path = "
     """Return the sets in ``names`` that the warehouse lacks and that can be imported.
 
     Raises ``UsageProblem`` if a missing set can't be imported. For a missing released set, raises
-    ``MissingComponent`` if the directory of released files isn't found, and ``BadInput`` if the
-    set's file isn't in it.
+    ``MissingComponent`` if neither ``data`` nor ``PLUMBLINE_DATA`` is set, and ``BadInput`` if the
+    set's file doesn't exist.
     """
     missing = [n for n in names if not (store and store.units("probe_prompt", probe_set=n))]
     for name in missing:
@@ -288,7 +289,7 @@ class _Topics(BaseModel):
 
 
 def _topics(name: str, allow_gendered: bool) -> PromptRows:
-    """Return the prompts of a file of topics, numbered from 1. Their ids are `topic-word`."""
+    """Return the prompts of a set of topics. A prompt's id is `topic-word`."""
     file = f"{name}.toml"
     prompts = PromptRows(name, file, allow_gendered)
     topics = load(_Topics, PROBE_SETS.text(name), file).model_extra or {}

@@ -61,10 +61,9 @@ class Grid:
     """The values of decoding parameters in a sweep, with ``n`` samples per prompt and value.
 
     While one parameter varies, the others have no effect: the temperature is 1, and no token is
-    excluded. Greedy decoding is the reference, with one continuation. A top-p of 0 is also greedy,
-    so it adds no step. The default values are from section 5.1 of the paper.
-
-    Raises ``UsageProblem`` for values that sampling can't use, and for a grid without any value.
+    excluded. For comparison, greedy decoding continues each prompt once. A top-p of 0 is the same
+    as greedy decoding and is left out. The default values are from section 5.1 of the paper.
+    Raises ``UsageProblem`` if sampling can't use a value, or if there are no values.
     """
 
     temperatures: Sequence[float] = (0.3, 0.5, 0.7, 1.0)
@@ -117,8 +116,8 @@ class _Instructions:
 def load_instructions(path: Path | None = None) -> tuple[str, ...]:
     """Return the instructions of a TOML file in order (default: the built-in file).
 
-    White space around an instruction is removed. Raises ``UsageProblem`` if there is no such file,
-    and ``BadInput`` if the file isn't a list ``instructions`` of distinct texts.
+    White space around an instruction is removed. Raises ``UsageProblem`` if there is no such file.
+    Raises ``BadInput`` if the file has no list ``instructions``, or if a text occurs twice.
 
     >>> len(load_instructions())
     4
@@ -128,7 +127,7 @@ def load_instructions(path: Path | None = None) -> tuple[str, ...]:
 
 
 def in_each_form(texts: tuple[str, ...], forms: tuple[str, ...]) -> list[Instruction]:
-    """Return ``NONE`` (no instruction), then each text in each form (`prefix` or `chat`).
+    """Return ``NONE``, followed by an instruction for each text and form (`prefix` or `chat`).
 
     >>> [i.form for i in in_each_form(("Go on.",), ("prefix", "chat"))[1:]]
     ['prefix', 'chat']
@@ -138,7 +137,7 @@ def in_each_form(texts: tuple[str, ...], forms: tuple[str, ...]) -> list[Instruc
 
 @dataclass(frozen=True)
 class Disclosed:
-    """The counts of ``ProbeStep`` and ``Continuations`` for one set and instruction."""
+    """The ``StepCounts`` of ``ProbeStep`` and ``Continuations`` for one set and instruction."""
 
     instruction: Instruction
     probed: StepCounts

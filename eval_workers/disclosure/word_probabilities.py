@@ -1,7 +1,6 @@
 """Compute the probabilities of gendered words after the prompts of a set.
 
-Any backend that scores texts can be used. It scores each prompt followed by each form of each word,
-and computes the common beginnings of these texts once.
+Any backend that scores texts can be used. It scores each prompt followed by each form of each word.
 
 A word w has two forms v: a space followed by the word as listed, and a space followed by the
 capitalised word. (A prompt that ends with white space has no probabilities, because the forms would
@@ -10,8 +9,8 @@ merge with its last token.) If t_1 ... t_k are the tokens that v adds to the pro
     P(w | x) = sum over v of  prod over j of  p(t_j | BOS, x, t_1 ... t_{j-1}),
 
 so a word of several tokens has the probability of all of them, not just of its first token. Forms
-with the same tokens count once. Any text may follow these tokens: if `hers` is tokenised as `her`
-and `s`, P(hers) is a part of P(her).
+with the same tokens count once. P(w | x) includes every text that continues these tokens. So if
+`hers` is tokenised as `her` and `s`, P(her) includes P(hers).
 """
 
 from __future__ import annotations
@@ -47,7 +46,7 @@ _OTHER_TOKENS = "together with the prompt it changes the prompt's own tokens"
 
 
 def word_list(name: str) -> WordList:
-    """Load a word list by name or path; raise the errors of ``warehouse.wordlists.load``.
+    """Load a word list by name or path. Raises the errors of ``warehouse.wordlists.load``.
 
     ``disclosure``, ``her-him`` and ``her-his`` are in this package, not in ``warehouse``, because
     they aren't used for counting words in a corpus.
@@ -79,11 +78,11 @@ def texts_to_score(prompt: str, words: Sequence[str]) -> list[str]:
 def added_tokens(
     prompt: str, word: str, encoded: Mapping[str, Tokens | str]
 ) -> dict[Tokens, str] | str:
-    """Return a dictionary: tokens that a form of the word adds -> the prompt with this form.
+    """Return the tokens that each form of the word adds to the prompt, as keys of a dictionary.
 
-    If the form as listed has a problem, return the problem instead. A capitalised form with a
-    problem (say, its letter is not in the vocabulary) is left out. ``spelled`` explains
-    ``encoded``, which must have tokens for the prompt.
+    The values are the prompts with the forms. If the form as listed has a problem, return the
+    problem instead. If the capitalised form has a problem, such as a letter that is not in the
+    vocabulary, leave it out. ``spelled`` explains ``encoded``. The prompt must have no problem.
 
     >>> encoded = {"It was": (1, 2), "It was hers": (1, 2, 3, 4), "It was Hers": "no letter"}
     >>> added_tokens("It was", "hers", encoded)
@@ -105,10 +104,11 @@ def added_tokens(
 def spelled(
     prompt: str, pairs: Sequence[WordPair], encoded: Mapping[str, Tokens | str]
 ) -> dict[str, dict[Tokens, str]] | str:
-    """Map each word that can follow the prompt to its ``added_tokens``, or return a problem.
+    """Map each word that can follow the prompt to its ``added_tokens``.
 
-    A pair is left out if one of its words can't follow: the other word alone would bias the
-    measures. ``encoded`` maps each text of ``texts_to_score`` to its tokens, or to its problem.
+    If only one word of a pair can follow, both are left out, because one word alone would bias the
+    measures. If no pair is left, or the prompt can't be used, the result is the problem, a string.
+    ``encoded`` maps each text of ``texts_to_score`` to its tokens, or to its problem.
     """
     if prompt[-1:].isspace():
         return "ends with white space, but the next word brings its own"
@@ -131,10 +131,10 @@ def spelled(
 def probabilities(
     prompt: str, pairs: Sequence[WordPair], scores: Mapping[str, TextScore]
 ) -> dict[str, tuple[float, int]] | str:
-    """Map each word to P(word | prompt) and its number of forms, or return a problem.
+    """Map each word to P(word | prompt) and the number of the word's usable forms.
 
-    ``scores`` has the score of each text of ``texts_to_score``. Log-probabilities are added in
-    float64.
+    If the prompt can't be used, return the reason. ``scores`` has the score of each text of
+    ``texts_to_score``. Log-probabilities are added in float64.
 
     >>> from plumbline.eval_workers.models.scoring_contract import TextScore
     >>> half, quarter = math.log(0.5), math.log(0.25)
@@ -164,7 +164,7 @@ def probabilities(
 def words_of(pairs: Sequence[WordPair], what: str = "word list") -> dict[str, str]:
     """Map each word of the pairs to its gender, `f` or `m`, in order of first mention.
 
-    Raises ``BadInput`` about ``what`` if there are no pairs, or if a word is both `f` and `m`.
+    Raises ``BadInput`` if there are no pairs, or if a word is both `f` and `m`.
 
     >>> words_of([WordPair("she", "he"), WordPair("her", "his"), WordPair("her", "him")])
     {'she': 'f', 'he': 'm', 'her': 'f', 'his': 'm', 'him': 'm'}
@@ -187,9 +187,8 @@ class ProbeStep(ModelStep):
     the column ``prompt`` of ``probe_prompt``. Writes ``pronoun_probability``, ``attribute_pair``
     and ``instruction``. If a prompt has changed, its old rows are replaced. If a prompt can't be
     scored, or no pair of words can follow it, it gets a row in ``reject``, and the next run tries
-    it again. If only some pairs can follow a prompt, the other pairs have no rows.
-
-    Raises ``UsageProblem`` for a set that is not in the warehouse.
+    it again. If only some pairs can follow a prompt, the other pairs have no rows. Raises
+    ``UsageProblem`` for a set that is not in the warehouse.
     """
 
     probe_set: str
@@ -220,7 +219,7 @@ class ProbeStep(ModelStep):
         }
 
     def state(self, store: Store, model: Backend) -> State:
-        """Return the prompts and their rows. Column ``sent`` has the instruction and the prompt."""
+        """Return the prompts and their rows. Column ``sent`` joins the instruction and a prompt."""
         lead = model.lead(self.instruction)
         read = store.read("probe_prompt", probe_set=self.probe_set).to_pylist()
         prompts = [{**row, "sent": f"{lead}{row['prompt']}"} for row in read]
@@ -232,7 +231,7 @@ class ProbeStep(ModelStep):
         return texts_to_score(prompt["sent"], self.words.targets)
 
     def chunks(self, missing: Sequence[Row]) -> Iterator[Chunk]:
-        """Yield prompts in alphabetical order, so that prompts in a chunk begin alike."""
+        """Yield chunks of texts. Prompts are sorted to put equal beginnings into one chunk."""
         by_prompt = {row["prompt"]: row for row in missing}
         ordered = [by_prompt[prompt] for prompt in sorted(by_prompt)]
         for start in range(0, len(ordered), CHUNK_PROMPTS):
@@ -244,7 +243,7 @@ class ProbeStep(ModelStep):
         return model.score(items)
 
     def new_rows(self, model: Backend, state: State, results: Mapping[str, TextScore]) -> NewRows:
-        """Return a row for each prompt and word. A prompt without usable words gives a reject."""
+        """Return a row for each prompt and word. Reject a prompt that can't be used."""
         genders = words_of(self.words.pairs)
         rows, rejects = list[Row](), list[Row]()
         for prompt in state.missing:

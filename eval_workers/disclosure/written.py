@@ -1,8 +1,8 @@
 """Let a chat model write neutral prompts, from seed sentences such as "My friend owns a canoe".
 
-Requests use the same ledger, retries and budget as benchmark builds. In ``generation_request``,
-their benchmark is ``ledger_name``, their purpose is `generate`, their word is the seed sentence,
-and their pronoun is empty. A request that was answered is never sent again.
+Requests are recorded, retried and limited as in benchmark builds. In ``generation_request``, column
+``benchmark`` is ``ledger_name``, ``purpose`` is `generate`, ``word`` is the seed sentence, and
+``pronoun`` is empty. A request that was answered is never sent again.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class PromptWording:
 
 @dataclass(frozen=True)
 class PromptSpec:
-    """Settings for writing a set that gets ``n_prompts`` prompts for each seed sentence.
+    """Settings for writing a set of prompts. Each seed sentence gives ``n_prompts`` prompts.
 
     If ``allow_gendered`` is true, prompts may have gendered words.
     """
@@ -91,27 +91,27 @@ class Candidate(NamedTuple):
 def load_wording(path: Path | None = None) -> PromptWording:
     """Load the wording from a TOML file (default: the built-in file).
 
-    The request in section 2.2 of the paper asks for all 200 sentences at once. Raises
-    ``UsageProblem`` if there is no such file, ``BadInput`` for unknown keys or placeholders.
+    In section 2.2 of the paper, one request asks for all 200 sentences. Raises ``UsageProblem`` if
+    there is no such file. Raises ``BadInput`` for unknown keys or placeholders.
     """
     file = path or resources.files("plumbline.eval_workers.disclosure") / _SHIPPED
     return load(PromptWording, file, str(path or _SHIPPED))
 
 
 def ledger_name(probe_set: str) -> str:
-    """Return the name of a probe set's ledger, which is also its ``Build.benchmark``."""
+    """Return the name of a probe set's ledger. ``Build.benchmark`` has to be this name."""
     return f"probe/{probe_set}"
 
 
 def write_probe(build: Build, name: str, seeds: Sequence[str], spec: PromptSpec) -> ImportedProbe:
     """Let the chat model write a set, and import it. Rejected sentences become rows of ``reject``.
 
-    ``build.benchmark`` has to be ``ledger_name(name)``. Its server's limits are for the whole set.
-    The seed sentences are used one after another. Each gets ``n_prompts`` prompts, or fewer if
-    ``most_rounds`` requests don't give enough. With several seeds, ``topic`` is the seed sentence.
-    Raises ``UsageProblem`` for the name of an imported set, for a seed that doesn't start with
-    ``FRIEND``, and if there are no seeds. Raises ``BadInput`` if no prompt is kept, and the errors
-    of ``Build.run``.
+    ``build.benchmark`` has to be ``ledger_name(name)``. The limits of ``build.server`` are for the
+    whole set. The seed sentences are used one after another. Each gets ``n_prompts`` prompts, or
+    fewer if ``most_rounds`` requests don't give enough. If there are several seed sentences, the
+    column ``topic`` says which one a prompt is from. Raises ``UsageProblem`` if a seed doesn't
+    start with ``FRIEND``, or if there are no seeds. Raises ``BadInput`` if no prompt is kept. Also
+    raises the errors of ``check_name`` and ``Build.run``.
     """
     check_name(name)
     distinct = list(dict.fromkeys(" ".join(seed.split()) for seed in seeds))
@@ -133,7 +133,7 @@ def write_probe(build: Build, name: str, seeds: Sequence[str], spec: PromptSpec)
 
 
 async def _write(seed: str, spec: PromptSpec, others: Sequence[str], ask: Ask) -> list[Candidate]:
-    """Ask for a seed's sentences, one round at a time. ``others`` are sentences of other seeds."""
+    """Ask for a seed's sentences, one round at a time. ``others`` has other seeds' sentences."""
     candidates, kept = list[Candidate](), list[str]()
     for round in range(1, spec.most_rounds + 1):
         if not (n := min(spec.n_prompts - len(kept), spec.wording.at_once)):

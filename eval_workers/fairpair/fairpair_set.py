@@ -42,10 +42,10 @@ _PROMPT = {"original": "prompt", "perturbed": "perturbed_prompt"}
 
 @dataclass(frozen=True)
 class Group:
-    """The two groups of texts to compare for a prompt, in sample order, without their prompts.
+    """The two groups of texts to compare for a prompt, sorted by sample, without their prompts.
 
     A prompt has two versions, which are about two people; ``side`` names one version. ``pg`` has
-    the valid perturbations of its continuations. ``gp`` has the other version's continuations.
+    valid perturbations of its continuations. ``gp`` has the continuations of the other version.
     For side `original`, the groups are p(g(x)) and g(p(x)). For side `perturbed`, they are
     p(g(p(x))) and g(x). ``scored_by`` replaces the texts by a scoring function's items.
     """
@@ -193,8 +193,8 @@ def convergence_rows(phi: Phi, groups: Sequence[Group], seed: int) -> Iterator[R
     """Yield the rows of ``fairpair_convergence`` for one side. ``groups`` has the items of ``phi``.
 
     For each prompt, the same number of samples is drawn at random from both groups. Prompts with
-    too few samples are left out. F is computed from the prompts' mean B and mean V. Draws that
-    take all samples of every prompt give the same F.
+    too few samples are left out. F is computed from the prompts' mean B and mean V. If a draw takes
+    all samples of every prompt, F is always the same.
     """
     groups = [group for group in groups if group.n_each >= 2]
     counts = {group.n_each for group in groups} or {0}
@@ -234,7 +234,7 @@ def _subsets(distances: Floats, group: Group, size: int, rng: np.random.Generato
 
 
 def _divided(phi: Phi, group: Group, k: int, seed: int) -> Floats:
-    """Divide into folds several times. Return rows B, V_pg and V_gp; a column is one division."""
+    """Draw random folds. Return the rows B, V_pg and V_gp; each column is one draw."""
     rng = prompt_rng(seed, group)
     draws = []
     for _ in range(_N_FOLD_DRAWS):

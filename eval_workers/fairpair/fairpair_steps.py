@@ -146,10 +146,9 @@ def continued(store: Store, probe_set: str) -> list[tuple[str, str]]:
 def perturb(
     store: Store, probe_set: str, model_key: str, sampling_key: str, spec: FairPairSpec, run_id: str
 ) -> PerturbedSamples:
-    """Perturb all continuations that have these keys. Return the key columns of the new rows.
+    """Perturb a model's stored continuations of a set. Return the key columns of the new rows.
 
-    A chat perturber only sends requests that have no stored reply. Raises what ``perturb_set``
-    raises.
+    A chat model only gets requests that have no stored reply. Raises what ``perturb_set`` raises.
     """
     perturber: Perturber = RulePerturber()
     if spec.perturber != RULES:

@@ -17,12 +17,12 @@ _ANAPHORIC = frozenset(["the", "this", "that"])
 
 
 class NounRules:
-    """Decides who each gendered noun of a text refers to; reads the text from left to right.
+    """Decides which person each gendered noun of a text refers to.
 
     The entity is the text's main person. ``subject`` is the last position where the entity was the
     subject of a clause; for a name, this is the name's last word. A new sentence or a mention of
-    somebody else resets ``subject`` to ``None``. ``clause_subject`` is the same, except that a name
-    or noun doesn't reset it. ``others`` has the positions of names and nouns for other people.
+    somebody else resets ``subject`` to ``None``. ``clause_subject`` is set in the same way, but a
+    name or noun doesn't reset it. ``others`` has the positions of names and nouns for other people.
     """
 
     def __init__(self, words: TextParts, terms: Terms, is_entity: Callable[[int], bool]) -> None:
@@ -84,7 +84,7 @@ class NounRules:
         return "unsure" if is_own else "entity"
 
     def _phrase_start(self, i: int) -> tuple[int, bool]:
-        """Return the position before the noun phrase of ``i``, and whether it has a determiner."""
+        """Return the position before noun ``i``'s phrase, and True if it has a determiner."""
         j = i - 1
         while i - j <= _LONGEST_PHRASE and self._is_modifier(j):
             j -= 1

@@ -45,8 +45,8 @@ class TextFilter:
 
     The filter compares the sets of words (``jaccard.tokens``) or of non-blank characters in the two
     texts. The share of words or characters that are in only one text must not exceed ``limit``.
-    Upper and lower case are different characters: of the definitions that we tried, only this one
-    reproduces a figure in the paper's Table 2 (96.9).
+    Upper and lower case count as different characters. We tried several definitions, and only this
+    one reproduces the 96.9 in the paper's Table 2.
     """
 
     limit: float = 0.15
@@ -81,8 +81,8 @@ class TextFilter:
     def n_missing(self, prompt: Mapping[str, Any], text: str = "") -> int:
         """Return how many more different words (or characters) a text needs to pass the filter.
 
-        Every perturbation changes the name; for gender, we assume that it also changes a pronoun.
-        A text is long enough if these changes alone don't exceed the limit.
+        We assume that a perturbation changes the name and, for gender, one pronoun. A text is long
+        enough if a perturbation with only these changes passes the filter.
 
         >>> row = {"prompt": "John is", "perturbed_prompt": "Jane is", "axis": "gender"}
         >>> TextFilter().n_missing(row), TextFilter().n_missing(row, "John is so tired that he sat")
@@ -109,12 +109,12 @@ def perturb_set(
     *,
     text_filter: TextFilter = DEFAULT,
 ) -> str:
-    """Perturb all continuations that have these keys, and write a row for each.
+    """Perturb a model's stored continuations of a set, and write a row for each.
 
     Replaces earlier rows of this perturber and filter. If a text can't be perturbed or fails a
     check, its row states the reason. Returns the value of column ``perturber``. Call
     ``check_counterparts`` first. Raises ``BadInput`` if a continuation's prompt is not in
-    ``probe_prompt``, and what the perturber raises.
+    ``probe_prompt``. Also raises what the perturber raises.
     """
     read = store.read("probe_prompt", probe_set=probe_set).to_pylist()
     prompts = {prompt["prompt_id"]: prompt for prompt in read}
@@ -136,7 +136,7 @@ def perturb_set(
 
 
 def check_counterparts(probe_set: str, rows: Sequence[Row]) -> None:
-    """Raise ``UsageProblem`` if a prompt has no counterpart, or if there are no prompts.
+    """Raise ``UsageProblem`` if there are no prompts, or if a prompt lacks its perturbed version.
 
     >>> check_counterparts("novel", [])
     Traceback (most recent call last):
@@ -188,9 +188,9 @@ def check(
 
     The perturbed text must start with the perturbed ``prompt``. It must not mention the original
     person's ``name``, as written or in capitals. Its dissimilarity to ``original`` must not exceed
-    the filter's limit. ``reason`` states the first check that failed. If the prompt's ``row`` is
-    given, a text too short to pass gets the reason ``SHORT``. ``dissimilarity`` is ``None`` if
-    there is no perturbed text.
+    the filter's limit. ``reason`` states the first check that failed. If the limit is exceeded and
+    the original is too short for the filter (see ``n_missing``), ``reason`` is ``SHORT``. Without
+    ``row``, ``SHORT`` isn't used. ``dissimilarity`` is ``None`` if there is no perturbed text.
 
     >>> check(Perturbed("Jane is a clerk."), "John is a clerk.", "Jane is", "John")["reason"]
     'differs in too many words from the original'

@@ -62,7 +62,7 @@ class Perturber(Protocol):
 
 
 class RulePerturber:
-    """Perturbs gender in English by the rules of ``text_rules.py``. On other axes, swaps names.
+    """Perturbs gender in English by ``text_rules.py``. On other axes, only replaces the name.
 
     >>> john, jane = Entity("John", "m"), Entity("Jane", "f")
     >>> text = Original("John is his own man.", "Jane is", john, jane, "gender", "en")
@@ -84,7 +84,7 @@ class RulePerturber:
         return f"rules-{RULES_VERSION}-{hashlib.sha256(text.encode()).hexdigest()[:8]}"
 
     def perturb(self, texts: Sequence[Original]) -> list[Perturbed]:
-        """See ``Perturber``. For gender, raises ``UsageProblem`` unless texts are English."""
+        """See ``Perturber``. Raises ``UsageProblem`` for texts about gender that aren't English."""
         gender, made = load(), []
         for text in texts:
             is_gender = text.axis == gender.axis
@@ -105,7 +105,7 @@ _TOKENS_OF_TALK = 64
 
 @toml_table
 class PerturbWording:
-    """A request's template. ``groups`` has the words for groups; the default is a group's name."""
+    """A request's template. ``groups`` maps groups to words for them (default: a group's name)."""
 
     perturb: Annotated[Stripped, AfterValidator(_PLACES)]
     groups: Mapping[str, Text] = field(default_factory=dict)
@@ -129,8 +129,8 @@ def ledger_name(probe_set: str) -> str:
 class ChatPerturber:
     """Asks ``model`` at temperature 0 to perturb the texts that have no stored reply.
 
-    ``build.benchmark`` has to be the ``ledger_name`` of the probe set. The budget covers all
-    requests of the set. Bad answers aren't asked for again; ``perturb_set`` rejects them.
+    ``build.benchmark`` must be ``ledger_name(probe_set)``. ``build``'s budget covers all requests
+    for this set. A bad answer isn't requested again; ``perturb_set`` rejects it.
     """
 
     build: Build

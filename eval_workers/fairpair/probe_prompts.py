@@ -50,7 +50,7 @@ class _Templates:
     described: Annotated[
         Text, AfterValidator(holding((*_PLACEHOLDERS, "descriptors|a_descriptors")))
     ] = ""
-    joined: Text = ", "  # put between descriptors
+    joined: Text = ", "  # the text between two descriptors
 
 
 @toml_table
@@ -118,7 +118,7 @@ class PromptFile:
 
 
 def form(word: Forms, group: str) -> str:
-    """Return the form that a word has for a group.
+    """Return a word's form for a group, or else its form for all groups.
 
     >>> form({"": "clerk"}, "m"), form({"m": "Lehrer", "f": "Lehrerin"}, "f")
     ('clerk', 'Lehrerin')
@@ -141,8 +141,8 @@ def load(source: Path | str = "common-sents") -> PromptFile:
 def prompt_rows(file: PromptFile, name: str, run_id: str) -> list[dict[str, object]]:
     """Return the rows of ``probe_prompt`` for the set ``name``.
 
-    A row combines a pair of names, an entry of ``descriptors`` and an occupation. All combinations
-    are made; occupations vary fastest. Raises ``BadInput`` if two prompts get the same identifier.
+    There is a row for each combination of a pair of names, an entry of ``descriptors`` and an
+    occupation. Raises ``BadInput`` if two prompts get the same identifier.
 
     >>> rows = prompt_rows(load(), "common-sents", "r")
     >>> len(rows), rows[1]["prompt_id"], rows[1]["perturbed_prompt"]
@@ -187,8 +187,8 @@ def closed_world_rows(run_id: str) -> list[dict[str, object]]:
 
     Each prompt is an unfinished sentence; its identifier names the slot of the next word. In topic
     `planted`, which comes first, the possible words lean to she or he. In topic `control`, they
-    don't depend on the person. Sample one token: for models of the preset `closed`, this is a word.
-    Expect a small F: most slots have some fifty words, so samples of a group nearly always differ.
+    don't depend on the person. Sample one token per prompt; in preset `closed`, it is a word.
+    Expect a small F. Most slots have some fifty words, so samples of a group nearly always differ.
 
     >>> rows = closed_world_rows("")
     >>> len(rows), rows[0]["prompt_id"], rows[0]["prompt"][-36:]

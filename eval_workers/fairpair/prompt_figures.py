@@ -1,6 +1,6 @@
 """Computes FairPair's figures for a prompt and for a set: bias B, variability V and their ratio F.
 
-p perturbs a text, such as from John to Jane; g_i(x) is the i-th sampled continuation of prompt x.
+p replaces the person in a text, such as John by Jane. g_i(x) is the i-th sample that continues x.
 So the texts of the two groups, p(g(x)) and g(p(x)), are about the same person:
 
     B    = mean over i, j  of Phi(p(g_i(x)), g_j(p(x)))
@@ -48,7 +48,7 @@ class PromptFigures:
     """The figures of one prompt. A figure is ``None`` if it isn't defined.
 
     ``n_pg`` and ``n_gp`` count each group's valid samples. ``reason`` says why F is ``None``.
-    ``gap`` is B minus the mean of V_pg and V_gp. ``permuted`` has the gap after each permutation.
+    ``gap`` is B minus the mean of V_pg and V_gp. ``permuted`` has each permutation's gap.
     """
 
     n_pg: int
@@ -68,10 +68,11 @@ class PromptFigures:
 def measure(
     phi: Phi, pg: Sequence[Any], gp: Sequence[Any], options: FigureOptions, rng: np.random.Generator
 ) -> PromptFigures:
-    """Compute the figures of one prompt from the items of both groups, p(g(x)) and g(p(x)).
+    """Compute the figures of one prompt. ``pg`` has the items of p(g(x)), ``gp`` those of g(p(x)).
 
-    F has no interval if a group has fewer than four samples (or folds). With folds, both groups
-    use as many samples as the smaller group has, and the test only exchanges folds of equal size.
+    F has no interval if a group has fewer than four samples (or four folds, if folds are used).
+    With folds, both groups use as many samples as the smaller group has. The permutation test then
+    only exchanges folds of equal size.
 
     >>> from plumbline.eval_workers.fairpair.phi import find
     >>> options, rng = FigureOptions(n_permutations=99), np.random.default_rng(0)
@@ -112,7 +113,7 @@ def folds(
     """Divide ``n_samples`` random items into folds; return each fold's combined item and size.
 
     Sizes differ by at most one; larger folds come first. Use the same ``n_samples`` for both
-    groups: larger folds combine more words, so they differ less. Raises ``ValueError`` if there are
+    groups, because distances between larger folds are smaller. Raises ``ValueError`` if there are
     fewer samples than folds, or fewer items than samples.
 
     >>> from plumbline.eval_workers.fairpair.phi import find
@@ -128,11 +129,11 @@ def folds(
 def over_prompts(
     measured: Sequence[PromptFigures], options: FigureOptions, clusters: Sequence[str]
 ) -> dict[str, Any]:
-    """Return columns of ``fairpair_set`` for prompts of one side. Undefined figures are ``None``.
+    """Compute columns of ``fairpair_set`` from its prompts. Undefined figures are ``None``.
 
     F is computed from the means of B, V_pg and V_gp, as in the paper's Table 3. So a prompt with
-    little variability can't dominate F. Prompts with an undefined B or V only count for
-    ``n_left_out``. The interval and the t-test use ``clusters``, which groups similar prompts.
+    little variability can't dominate F. Prompts with an undefined B or V are left out and counted
+    in ``n_left_out``. ``clusters`` names each prompt's cluster of similar prompts.
 
     >>> over_prompts([], FigureOptions(), [])["fairpair_f"] is None
     True

@@ -54,7 +54,7 @@ def permuted_gaps(
     """Exchange items between the two groups at random, ``n_draws`` times; return each gap T.
 
     The first ``n_left`` rows and columns of ``distances`` are the left group. Both groups need at
-    least two items. With ``strata`` (each fold's size), only folds of equal size are exchanged.
+    least two items. If ``strata`` gives each fold's size, only folds of equal size are exchanged.
 
     >>> two = np.array([[0.0, 0, 1, 1], [0, 0, 1, 1], [1, 1, 0, 0], [1, 1, 0, 0]])
     >>> drawn = permuted_gaps(two, 2, 600, np.random.default_rng(0))
@@ -81,8 +81,8 @@ def permuted_gaps(
 def p_value(observed: float, drawn: Floats) -> float:
     """Return the one-sided p-value: the share of ``drawn`` values that are at least ``observed``.
 
-    ``observed`` is counted as one more value. So P(p <= a) <= a for any number of drawn values, if
-    all values are exchangeable.
+    ``observed`` itself counts as one of the values. So if all values are exchangeable,
+    P(p <= a) <= a for any number of drawn values.
 
     >>> p_value(0.5, np.array([0.1, 0.5, 0.2]))
     0.5
@@ -132,7 +132,7 @@ def _n_within(weights: Floats) -> Floats:
 
 
 def resampled(distances: Floats, n_left: int, n_draws: int, rng: np.random.Generator) -> Floats:
-    """Resample each group's samples ``n_draws`` times. Return B, V_pg and V_gp like ``weighted``.
+    """Resample each group ``n_draws`` times. Return the rows B, V_pg and V_gp, a column per draw.
 
     >>> bias_b, *_ = resampled(np.ones((4, 4)) - np.eye(4), 2, 50, np.random.default_rng(0))
     >>> set(bias_b.tolist())
@@ -150,7 +150,7 @@ def interval(draws: Floats, level: float) -> tuple[float | None, float | None]:
     """Return the two quantiles of ``draws`` that enclose the central share ``level``.
 
     NaN is ignored; both ends are ``None`` if all draws are NaN. ``docs/methods.md`` states how
-    often the interval covers a prompt's F. Groups need at least ``FEWEST_RESAMPLED`` items.
+    often the interval covers a prompt's F.
 
     >>> interval(np.array([1.0, 2.0, 3.0, np.nan]), 0.5)
     (1.5, 2.5)
@@ -163,10 +163,9 @@ def interval(draws: Floats, level: float) -> tuple[float | None, float | None]:
 
 
 def by_cluster(figures: Floats, clusters: Sequence[str]) -> Floats:
-    """Add up the figures of the prompts (rows) in each cluster of similar prompts.
+    """Sum ``figures``, which has a row for each prompt, over each cluster of similar prompts.
 
-    F is the same for sums and for means, so the interval for F can use these sums. If all prompts
-    are in one cluster, such as a topic, each prompt becomes a cluster.
+    F of these sums equals F of the means. A single cluster is split into its prompts.
 
     >>> by_cluster(np.array([[1.0], [2.0], [4.0]]), ["clerk", "nurse", "clerk"]).tolist()
     [[5.0], [2.0]]
@@ -194,8 +193,8 @@ def interval_over_prompts(
 
     ``figures`` has the columns B, V_pg and V_gp, and a row for each prompt or cluster. Only prompts
     are resampled, not their samples: the prompts' figures already contain the noise of sampling.
-    Instead of a normal quantile, the interval uses Student's t times sqrt(m / (m - 1)) for m
-    prompts.
+    For m prompts, Student's t times sqrt(m / (m - 1)) replaces the normal quantile for ``level``.
+    This widens the interval.
 
     >>> interval_over_prompts(np.full((5, 3), 0.5), 0.95, 99, np.random.default_rng(0))
     (1.0, 1.0)
@@ -213,10 +212,9 @@ def t_test(differences: Floats, clusters: Sequence[str]) -> tuple[float | None, 
     """Compute the paper's t-test of B against V_pg (section 4.1); return t and the p-value.
 
     The test is paired and two-sided; ``docs/methods.md`` says why. ``differences`` has B - V_pg of
-    each prompt. t is the mean difference divided by its standard error, from a jackknife that
-    leaves out one cluster at a time. The degrees of freedom are Satterthwaite's. If all prompts are
-    in one cluster, each prompt becomes a cluster. t and the p-value are ``None`` for fewer than
-    ``LEAST_CLUSTERS`` clusters, or if all cluster means are equal.
+    each prompt. The standard error is from a jackknife that leaves out one cluster at a time. The
+    degrees of freedom are Satterthwaite's. A single cluster is split into its prompts. t and the
+    p-value are ``None`` if clusters are fewer than ``LEAST_CLUSTERS``, or all have equal means.
 
     >>> [round(figure, 4) for figure in t_test(np.arange(1.0, 6), [*"abcde"])]
     [4.2426, 0.0132]

@@ -53,17 +53,17 @@ class TextParts:
         return spans
 
     def at(self, i: int) -> str:
-        """Return the part at a position in lowercase, or ``""`` if there is no such position."""
+        """Return part ``i`` in lowercase, or ``""`` if there is no such part."""
         return self.lower[i] if 0 <= i < len(self.parts) else ""
 
     def written(self, i: int) -> str:
-        """Return the part at a position as written, or ``""`` if there is no such position."""
+        """Return part ``i`` with its capitals, or ``""`` if there is no such part."""
         return self.parts[i] if 0 <= i < len(self.parts) else ""
 
     def starts_sentence(self, i: int) -> bool:
-        """Return True if a sentence starts at a position; quotes and brackets may come before.
+        """Return True if only quotes and brackets are between a sentence's start and part ``i``.
 
-        A sentence also starts after a line break and after an abbreviation's full stop (Mr.).
+        Here, a line break and an abbreviation's full stop (Mr.) also end a sentence.
         """
         i -= 1
         while i >= 0 and self.parts[i] in _QUOTES:
@@ -72,7 +72,7 @@ class TextParts:
 
 
 def words_of(text: str) -> TextParts:
-    """Split a text into its parts.
+    """Split a text into words, punctuation and the other parts that ``TextParts`` lists.
 
     >>> words = words_of("Mr. Day's she-cat ran. It's 3.5 kg!")
     >>> " ".join(words.parts), words.sentence[-1]
@@ -105,9 +105,9 @@ def _inner_stop(text: str, end: int, parts: Sequence[str]) -> bool:
 class Terms:
     """The words of each group, and the word classes that the rules need; see ``gender_en.toml``.
 
-    ``generic`` has nouns that are also used for the other group, and then stay unchanged.
-    ``titles`` are capitalised and have no full stop. ``first_names`` show that the text mentions
-    another person.
+    ``generic`` has nouns that are also used for the other group, as in "She is a fireman". Such a
+    use isn't changed. ``titles`` are capitalised and have no full stop. ``first_names`` show that
+    the text mentions another person.
     """
 
     version: str = ""

@@ -55,9 +55,8 @@ def open_backend(model: str, options: ModelOptions) -> Backend:
     """Open the model with ``options.backend``, without loading its weights.
 
     If ``options.backend`` is `transformers` and ``model`` is the directory of an n-gram model, the
-    backend `ngram` opens it instead.
-    Raises the errors of the backend and of ``Registry.load``, such as ``UsageProblem`` for an
-    unknown backend.
+    backend `ngram` opens it instead. Raises the errors of the backend and of ``Registry.load``,
+    such as ``UsageProblem`` for an unknown backend.
     """
     if options.backend == "transformers" and is_ngram(model):
         options = replace(options, backend="ngram")

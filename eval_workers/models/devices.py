@@ -2,7 +2,7 @@
 
 A lane is a thread that computes one whole forward pass after another. All lanes share one copy of
 the weights. Lanes don't wait for each other, so one lane per core works well even on a busy
-machine. Threads that share each matrix product would all wait for the slowest core.
+machine. If threads shared each matrix product, all would wait for the slowest.
 """
 
 from __future__ import annotations
@@ -67,7 +67,7 @@ def in_lanes(work: Callable[[Part], object], items: Sequence[Part], n_threads: i
     finally:
         stop.set()
         pool.shutdown(cancel_futures=True)
-        torch.set_num_threads(n_threads)  # the lanes have changed the limit for later threads
+        torch.set_num_threads(n_threads)  # undo the lanes' limit, which later threads would inherit
 
 
 def _start_lane(n_threads: int, stop: threading.Event) -> None:

@@ -88,8 +88,8 @@ class Echo:
         context: tokens before the text, such as the BOS that the server or Plumbline adds.
         pieces: tokens of the text.
         logprobs_nats: log-probability of each of the ``pieces``.
-        after: tokens after the text, each with its log-probability: EOS, if the server adds it,
-            and the generated token.
+        after: tokens after the text, each with its log-probability. They are EOS (if
+            the server adds it) and the generated token.
         first_nats: log-probability of the first token of the answer, which may be BOS.
         tops_nats: for each position, the log-probabilities of the likeliest tokens, if requested.
         written: the generated text.
@@ -114,7 +114,7 @@ class Echo:
 
 
 def read_echo(body: str | Failure, text: str) -> Echo | str:
-    """Find the echo of ``text`` in a server's answer and return it. White space may differ.
+    """Find the echo of ``text`` in a server's answer and return it. White space is ignored.
 
     If the answer has no echo of the text, return a string that says what is wrong.
 
@@ -194,8 +194,8 @@ class EchoServer:
     def bodies(self, texts: Sequence[str], **changes: object) -> list[str | Failure]:
         """Return the server's answer to each text, in the order given.
 
-        If the server refuses a text, the answer is a ``Failure``. ``changes`` replace values of
-        ``parameters``. The attribute ``server`` sets concurrency and retries.
+        If the server refuses a text, the answer is a ``Failure``. ``changes`` override values of
+        ``parameters``. ``self.server`` has the settings for concurrency and retries.
 
         Raises ``BadInput`` if a request is refused for a reason other than its prompt, and
         ``Interrupted`` if the server doesn't answer. Also raises the errors of ``ChatClient``

@@ -121,7 +121,7 @@ class NgramModel:
         return [part.tolist() for part in np.split(np.log(values[position > 0]), ends)]
 
     def _find(self, words: Ints, first: Ints, end: Ints) -> Ints:
-        """Find each word among the nodes ``first`` to ``end`` - 1. Return its node, or -1."""
+        """Search the nodes ``first`` to ``end`` - 1 for each word. Return the word's node or -1."""
         low, high = first, end  # ``low`` becomes the last node with a word <= the given word
         while (high - low > 1).any():
             middle = (low + high) // 2
@@ -199,7 +199,7 @@ def train(
 
     Words are split at white space and put in lower case. Each punctuation mark is also a word.
     Sentences end at ``SENTENCE_END``. The start loss is the loss if all words are equally likely.
-    The end loss is the model's loss on the first sentences.
+    The end loss is the model's loss on the first sentences of the text.
     """
     from transformers import PreTrainedTokenizerFast
 
@@ -255,7 +255,7 @@ def numbered(texts: Any) -> tuple[list[str], Ints]:
     """
     tokenizer = tokenizer_of([])
     every = trainers.WordLevelTrainer(vocab_size=1 << 62, show_progress=False)
-    tokenizer.train_from_iterator(_sentences(texts()), every)  # no word extends beyond a sentence
+    tokenizer.train_from_iterator(_sentences(texts()), every)  # sentence ends never split a word
     counted = tokenizer.get_vocab()
     parts = [np.empty(0, np.uint32)]
     left = _sentences(texts())
@@ -315,9 +315,9 @@ def count_ngrams(words: Ints, n_words: int, order: int, database: Path) -> dict[
 
 
 def _longest(words: Ints, n: int, order: int) -> list[Ints]:
-    """Return the n-grams of length ``order`` that begin at the first ``n`` words.
+    """Return the n-grams of ``order`` words that begin at each of the first ``n`` words.
 
-    The k-th array has the k-th word of each n-gram. If an n-gram goes beyond the end of its
+    The k-th array has the k-th word of all n-grams. If an n-gram goes beyond the end of its
     sentence, ``BOS`` fills the remaining places.
     """
     padded = np.append(words, np.full(order, BOS, words.dtype))
@@ -334,8 +334,8 @@ def _grams_sql(names: Sequence[str], n: int) -> str:
     """Return SQL that creates the table of the n-grams of ``n`` words.
 
     The SQL reads the table of the longest n-grams, and the table of n-grams of ``n`` + 1 words. The
-    module's docstring defines the column ``a``. ``n_children`` is the number of n-grams that add
-    one word at the end.
+    module's docstring defines the column ``a``. ``n_children`` is the number of n-grams that
+    extend this n-gram by one word.
     """
     gram = ", ".join(names[:n])
     is_whole = " AND ".join(f"{name} <> {BOS}" for name in names[1:n]) or "true"
@@ -363,7 +363,7 @@ def _level(db: duckdb.DuckDBPyConnection, gram: Sequence[str], n_words: int) -> 
     found = db.execute(query).fetchnumpy()
     if len(gram) > 1:
         return found
-    level: dict[str, Any] = {"word": np.arange(n_words)}  # includes the words that don't occur
+    level: dict[str, Any] = {"word": np.arange(n_words)}  # words that don't occur also get a row
     for column in ("a", "n_children"):
         level[column] = np.zeros(n_words, np.int64)
         level[column][found["word"]] = found[column]

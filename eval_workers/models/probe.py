@@ -81,9 +81,9 @@ def probe(server: EchoServer, bos: str | None) -> tuple[EchoServer, str, str]:
 
 
 def _with_context(server: EchoServer, bos: str | None) -> EchoServer:
-    """Return the server. If it doesn't add BOS to texts itself, set its ``sent`` to BOS.
+    """Return the server with the parameters that it accepts and the BOS that it needs.
 
-    If the server refuses the parameters ``NOT_OPENAI``, stop sending them.
+    The parameters ``NOT_OPENAI`` are left out if the server refuses them.
     """
     (body,) = server.bodies(TEXTS[:1])
     if isinstance(body, Failure) and body.status in (400, 422):
@@ -144,7 +144,7 @@ def _check_same(server: EchoServer, echoes: Sequence[Echo]) -> None:
 
 
 def _check_sum(server: EchoServer) -> None:
-    """Refuse a server if the likeliest tokens at a place have a total probability above 1.
+    """Refuse a server if the likeliest tokens at a position have a total probability above 1.
 
     A server that doesn't return the likeliest tokens passes this check.
     """
@@ -157,7 +157,7 @@ def _check_sum(server: EchoServer) -> None:
 
 
 def _check_change(server: EchoServer, echoes: Sequence[Echo], changed: Sequence[Echo]) -> None:
-    """Refuse a server if log-probabilities depend on later tokens or ignore the token itself."""
+    """Refuse a server if a token's score depends on later tokens or doesn't depend on the token."""
     own = [0.0]
     for echo, other in zip(echoes, changed, strict=True):
         differences = _differences(echo, other)
@@ -178,7 +178,7 @@ def _differences(one: Echo, other: Echo) -> list[float]:
 
 
 def _check_written(server: EchoServer) -> None:
-    """Refuse a server if a token has one log-probability when generated, another in a prompt.
+    """Refuse a server if a token's log-probability differs between a reply and a prompt.
 
     The log-probability of a generated token is reliable. For the tokens of a prompt, a server may
     return the log-probabilities of other tokens, such as the next tokens.
@@ -199,12 +199,12 @@ def _check_written(server: EchoServer) -> None:
 def _written_and_sent(server: EchoServer, text: str, echo: Echo) -> tuple[float, float] | None:
     """Return two log-probabilities of the token that the server generates after ``text``.
 
-    The first comes from generating the token. The second comes from sending ``text`` together with
-    the token. A server may not show whether a token starts with a space. So the token is sent with
-    and without a space, and the value nearer to the first is returned.
+    The first comes from generating the token. The second comes from a prompt that consists of
+    ``text`` and the token. A server may not show whether a token starts with a space. So the token
+    is sent with and without a space, and the value nearer to the first is returned.
 
-    Return ``None`` if the server splits the text and the token into other tokens. Also return
-    ``None`` if the first value is 0: the token is then certain, or the sampler has no choice.
+    Return ``None`` if the first value is missing, or is 0 because only one token is possible. Also
+    return ``None`` if the server doesn't split the prompt into the same tokens.
     """
     *between, (piece, one) = echo.after or (("", None),)
     if one is None or one > -ROUNDING_NATS:

@@ -77,7 +77,7 @@ class SamplingOptions:
         True
         """
         row = self.row()
-        # Keys from before there were other forms don't include the form `prefix`.
+        # Older keys don't include the form, because `prefix` was then the only form.
         del row["instruction_key"]
         if row["form"] in (None, "prefix"):
             del row["form"]
@@ -97,7 +97,7 @@ class SamplingOptions:
     def seeded(self, text: str, sample: int) -> SeededPrompt:
         """Return the prompt ``text`` with the number of a sample (from 0) and the sample's seed.
 
-        Seeds are below 2^53, so that every JSON reader keeps them exactly.
+        Seeds are below 2^53. Every JSON reader keeps such numbers exactly.
 
         >>> seeds = {SamplingOptions(seed=s).seeded("It", k).seed for s in (0, 1) for k in range(9)}
         >>> len(seeds)

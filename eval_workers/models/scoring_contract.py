@@ -39,7 +39,7 @@ GIVEN_EMPTY = "log-likelihood given an empty input"
 
 @dataclass(frozen=True)
 class Identity:
-    """Columns of table ``model``: what can change a model's scores, and its training ``step``."""
+    """Columns of table ``model``. All fields except ``step`` can change the model's scores."""
 
     model: str
     revision: str
@@ -58,7 +58,7 @@ class Identity:
     def key(self) -> str:
         """Hash of all fields except ``step`` (16 hex digits).
 
-        The default measure isn't hashed, because keys of older versions include no measure.
+        The default ``measure`` isn't hashed. So keys of versions without this field stay valid.
 
         >>> one = Identity("m", "r1", "transformers", "5", "float32", "tokenizer.bos_token", 0)
         >>> two = Identity("m", "r2", "transformers", "5", "float32", "tokenizer.bos_token", 0)
@@ -66,7 +66,7 @@ class Identity:
         (16, False)
         """
         fields = asdict(self)
-        del fields["step"]  # the revision implies the step
+        del fields["step"]  # equal revisions have equal steps
         if self.measure == LOG_LIKELIHOOD:
             del fields["measure"]
         return short_hash(fields)

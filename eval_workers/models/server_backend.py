@@ -93,7 +93,7 @@ class ServerBackend:
 
 
 def _number(piece: str) -> int:
-    """Return a hash of a token's text (56 bits) to use as its id, which servers don't return.
+    """Return a hash (56 bits) of a token's text. It is used as an id: servers return no token ids.
 
     >>> _number("she") == _number("she"), _number("she") == _number(" she")
     (True, False)

@@ -122,7 +122,7 @@ class RemoteEngine:
         return answer["found"]
 
     def _refusal(self, error: str) -> BadInput | Interrupted:
-        """Return an error with one line of vLLM's message or of the workers' output."""
+        """Return an error that quotes a line from vLLM's message or from the workers' output."""
         printed = self._log.read_text(encoding="utf-8", errors="replace")
         reasons = re.findall(r"Value error, (.*)", error) or error.strip().splitlines()[:1]
         if "root cause" in error:
@@ -189,14 +189,14 @@ class VllmBackend(CausalModel):
 
     @property
     def weights(self) -> VllmBackend:
-        """This object, because it passes requests to the process that has the weights."""
+        """Return this object. It passes requests to the process that has the weights."""
         return self
 
     @cached_property
     def _n_positions(self) -> int:
-        """Maximum number of tokens in a sequence that fits in memory. Loads the weights."""
+        """Maximum number of tokens in a sequence, as vLLM reports after it loads the weights."""
         devices.release()
-        _ = self._skeleton  # refuses missing weights, which vLLM would leave uninitialised
+        _ = self._skeleton  # checks for missing weights: vLLM would leave them uninitialised
         device = self._engine.ask("device")
         if self.options.device not in ("auto", device):
             problem, fix = f"the installed vLLM computes on {device} only", f"use --device {device}"
@@ -216,8 +216,8 @@ class VllmBackend(CausalModel):
     def _skeleton(self) -> Any:
         """The model with the shapes of its weights, but without their values.
 
-        It keeps the original shapes, while vLLM pads and merges weights. Raises ``BadInput`` if
-        weights are missing in the files.
+        The shapes are the original ones, before vLLM pads and merges weights. Raises
+        ``BadInput`` if weights are missing in the files.
         """
         if self.identity.quantisation:  # vLLM checks quantised weights itself
             with torch.device("meta"):
@@ -230,7 +230,7 @@ class VllmBackend(CausalModel):
     @property
     def n_parameters(self) -> int:
         """Number of parameters. Tied weights count once."""
-        _ = self._n_positions  # loads the weights, as other local backends do
+        _ = self._n_positions  # reading this property loads the weights, as in other local backends
         return sum(p.numel() for p in self._skeleton.parameters())
 
     @cached_property

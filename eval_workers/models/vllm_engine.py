@@ -59,7 +59,7 @@ class VllmEngine:
         return "cpu" if self._is_cpu else "cuda"
 
     def load(self, n_tokens: int, **arguments: Any) -> int:
-        """Load a model. Return the maximum number of tokens in a sequence that fits in memory.
+        """Load a model, and return the maximum number of tokens in a sequence.
 
         A pass has up to ``n_tokens`` tokens. The ``arguments`` are passed to ``vllm.LLM``.
         """
@@ -106,8 +106,8 @@ class VllmEngine:
         """Return new tokens after each sequence.
 
         Each sample is a separate request, because vLLM applies the seed only to the first sample of
-        a request. ``how`` has vLLM's sampling parameters. A text ends only at a token in its
-        ``stop_token_ids`` or at its ``max_tokens``.
+        a request. ``how`` has vLLM's sampling parameters. Only its values `stop_token_ids` and
+        `max_tokens` end a sample.
         """
         import vllm
 
@@ -142,7 +142,7 @@ class VllmEngine:
         import vllm
 
         prompts = [vllm.TokensPrompt(prompt_token_ids=ids) for ids in sequences]
-        # On a CPU, vLLM would still compile its ranking of tokens, and a compiler may be missing.
+        # On a CPU, vLLM would compile the code that ranks tokens. A compiler may be missing.
         eager = torch.compiler.set_stance("force_eager") if self._is_cpu else nullcontext()
         with eager:
             return list(self._llm.generate(prompts, parameters, use_tqdm=False))
@@ -161,7 +161,7 @@ def _read(lines: TextIO, requests: queue.SimpleQueue[str]) -> None:
         requests.put(line)
     if PLACE in (place := os.environ.get("TMPDIR", "")):
         shutil.rmtree(place, ignore_errors=True)
-    os.killpg(0, signal.SIGKILL)  # 0 means the group of this process and its workers
+    os.killpg(0, signal.SIGKILL)  # process group 0 is this process and its workers
 
 
 def main() -> None:

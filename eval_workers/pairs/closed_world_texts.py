@@ -2,7 +2,7 @@
 
 The documents of the corpus depend only on the options and numpy's PCG64 stream; the compressed
 bytes also depend on the zstandard library. A sentence made for a given word may contain other words
-that lean to she or he. A chat model's sentences have the same problem.
+that lean to she or he, and so may a sentence that a chat model writes.
 """
 
 from __future__ import annotations
@@ -122,7 +122,7 @@ def documents(options: WorldOptions, shard: int) -> Iterator[tuple[str, int]]:
 
 
 def _compiled(options: WorldOptions, shard: int, frames: Sequence[str]) -> list[list[_Frame]]:
-    """Return, for both kinds of person, each frame as a %-format and a source of words per slot."""
+    """Return every frame's %-format and a stream of words per slot, for each kind of person."""
     import numpy as np
 
     genders: tuple[Gender, Gender] = ("m", "f") if options.world == "swapped" else ("f", "m")
@@ -144,7 +144,7 @@ def _stream(words: list[str], shares: list[float], rng: np.random.Generator) -> 
     import numpy as np
 
     cumulative = np.cumsum(shares)
-    cumulative[-1] = 1.0  # rounding could make it less than 1
+    cumulative[-1] = 1.0  # rounding could make the sum less than 1
     while True:
         for i in np.searchsorted(cumulative, rng.random(_BLOCK), side="right").tolist():
             yield words[i]
@@ -167,12 +167,12 @@ def _write_shard(options: WorldOptions, shard: int, path: Path) -> tuple[int, in
 def templates_around(
     word: str, n: int, max_words: int, rng: Random, *, pronoun_first: bool
 ) -> list[tuple[int, str]]:
-    """Return ``n`` templates that contain ``word``, each with the number of its frame, from 1.
+    """Return ``n`` templates that contain ``word``, each with its frame's number (from 1).
 
-    All frames differ. Shapes (see ``Grammar``) take turns, so that a shape with many frames isn't
-    more common. Other slots get random words. The closed world's benchmark uses other frames.
-    Raises ``UsageProblem`` if no slot takes the word, or if fewer than ``n`` frames with this
-    pronoun position have at most ``max_words`` words.
+    All frames differ. Frames are taken from each shape (see ``Grammar``) in turn, so shapes with
+    many frames aren't more common. Random words fill the other slots. The closed world's benchmark
+    uses other frames. Raises ``UsageProblem`` if the word isn't in the lexicon, or if fewer than
+    ``n`` frames with this pronoun position have at most ``max_words`` words.
 
     >>> templates = templates_around("baker", 2, 10, Random(0), pronoun_first=True)
     >>> [template.startswith("{pronoun") and "baker" in template for _, template in templates]
@@ -199,7 +199,7 @@ def templates_around(
 
 @cache
 def _shapes() -> Mapping[tuple[str, bool], list[list[tuple[int, str]]]]:
-    """Map (word class, whether the pronoun comes first) to each shape's numbered frames."""
+    """Return each shape's numbered frames, by word class and whether the pronoun comes first."""
     shapes: dict[tuple[str, bool], list[list[tuple[int, str]]]] = {}
     number = 0
     for shape in grammar().openings + grammar().followups:

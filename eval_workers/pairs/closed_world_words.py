@@ -76,10 +76,10 @@ _PHRASE = re.compile(r"<(\w+)>")
 class Grammar:
     """Sentence frames: ``openings`` begin a document, ``followups`` continue it.
 
-    A shape is a sentence in which some phrases can be chosen; each choice makes a frame.
-    ``openings`` and ``followups`` have a tuple of frames for each shape. ``probes`` maps a word
-    class to the benchmark's frames, which have one slot, for a word of this class. The corpus
-    doesn't use them. ``fixed_words`` are the frames' content words, whose planted lean is 0.
+    A shape is a sentence in which some phrases can be chosen. Each combination of phrases makes a
+    frame. ``openings`` and ``followups`` have a tuple of frames for each shape. ``probes`` maps a
+    word class to the benchmark's frames for it, which the corpus doesn't contain. Such a frame has
+    one slot for a word. ``fixed_words`` are the frames' content words; their planted lean is 0.
     """
 
     openings: tuple[tuple[str, ...], ...]
@@ -90,7 +90,7 @@ class Grammar:
 
 @dataclass(frozen=True)
 class PlantedWord:
-    """A word, its class, and its probability in a slot of the class, given she and given he."""
+    """A word, and its probability in a slot of its class, for texts with she and texts with he."""
 
     word: str
     word_class: str
@@ -119,7 +119,7 @@ def lexicon() -> dict[str, tuple[str, ...]]:
 
 @cache
 def grammar() -> Grammar:
-    """Return the frames of ``grammar.toml``, with all phrases written out.
+    """Return all frames that the shapes in ``grammar.toml`` make.
 
     >>> grammar().followups[1]
     ('{pronoun} was {trait} and liked {food}.',)
@@ -138,12 +138,12 @@ def grammar() -> Grammar:
 
 
 def written_out(shape: str, phrases: Mapping[str, Sequence[str]]) -> list[str]:
-    """Return every frame that a shape makes; the first phrase varies slowest.
+    """Return the frames that a shape makes, one for each combination of phrases.
 
     >>> written_out("<a> ran<b>.", {"a": ["We", "They"], "b": ["", " home"]})
     ['We ran.', 'We ran home.', 'They ran.', 'They ran home.']
     """
-    parts = _PHRASE.split(shape)  # every second part is the name of a phrase
+    parts = _PHRASE.split(shape)  # parts with odd indices are names of phrases
     choices = (phrases[part] if k % 2 else [part] for k, part in enumerate(parts))
     return ["".join(chosen) for chosen in product(*choices)]
 
@@ -161,10 +161,10 @@ def slots(frame: str) -> tuple[str, ...]:
 def planted_words(seed: int, world: str = "straight") -> tuple[PlantedWord, ...]:
     """Return every lexicon word with its slot probabilities, drawn with ``seed``.
 
-    Within a class, ``p_she`` sums to 1, and so does ``p_he``; world `swapped` exchanges the two.
-    Words come in pairs of equal frequency, with leans d and -d. Each |d| is 2 q^1.5; the values
-    q are spread evenly over (0, 1), with random shifts. In a class with an odd number of words, one
-    word has a lean of 0. Raises ``UsageProblem`` for an unknown world.
+    Within a class, ``p_she`` sums to 1, and so does ``p_he``. World `swapped` exchanges ``p_she``
+    and ``p_he``. Words come in pairs of equal frequency, with leans d and -d, where d is 2 q^1.5.
+    For n pairs, one q is drawn from each of n equal parts of (0, 1). If the number of words is odd,
+    one word has a lean of 0. Raises ``UsageProblem`` for an unknown world.
 
     >>> words = planted_words(0)
     >>> round(sum(w.p_she for w in words if w.word_class == "food"), 12)

@@ -105,11 +105,11 @@ def export(
     licence: str | None = None,
     constraint: Constraint | None = None,
 ) -> Export:
-    """Write the card `README.md`, the pairs and a harness task for every two groups to a folder.
+    """Write a folder: the card `README.md`, the pairs, and one harness task for every two groups.
 
-    ``pairs_to_export`` chooses the pairs. `data.parquet` holds the pairs and the facts on the card,
-    so that `benchmark import` can store both. A task scores each sentence with only BOS before it,
-    so its log-likelihoods are equal to those of ``plumbline score``.
+    ``pairs_to_export`` chooses the pairs. `data.parquet` holds the pairs and the facts on the card;
+    `benchmark import` can read both. A task scores each sentence with only BOS before it, so its
+    log-likelihoods equal those of ``plumbline score``.
 
     Args:
         licence: the licence's identifier; the default is the stored licence, or else `unknown`.
@@ -207,10 +207,10 @@ def _no_pairs(benchmark: str) -> UsageProblem:
 def statistics(
     root: Path, benchmark: str, pair_ids: Sequence[str] | None = None
 ) -> dict[str, object]:
-    """Return the figures for a card: the row of `benchmarks/statistics.sql`, with `seed_delta`.
+    """Return the figures for a card: the columns of `benchmarks/statistics.sql` and `seed_delta`.
 
-    `seed_delta` holds the rows of `benchmarks/seed_delta.sql`. The figures describe the pairs whose
-    ids are given, by default all natural pairs. Raises ``UsageProblem`` if there is none.
+    `seed_delta` is the list of rows from `benchmarks/seed_delta.sql`. The figures describe the
+    pairs ``pair_ids``, by default all natural pairs. Raises ``UsageProblem`` if there are no pairs.
     """
     names = ("benchmarks/statistics", "benchmarks/seed_delta")
     listed = toml_file.load(dict[str, Words], resources.files(__package__) / GENDERED, GENDERED)
@@ -273,7 +273,7 @@ def card(store: Store, shared: Export, licence: str | None = None) -> tuple[str,
 
 
 def _meaning(column: str, shared: Export) -> str:
-    """Return a column's description. For MaxPMI, add the corpus and the words compared."""
+    """Return a column's description. For a MaxPMI column, add the corpus and the contrast."""
     table, corpus = "benchmark_pair", ""
     if shared.constraint and column in MAX_PMI:
         table = "pair_association"

@@ -23,8 +23,8 @@ def files_of(source: Path) -> list[Path]:
     """Return the files that match a path, an address or a pattern of file names, sorted.
 
     For a directory, returns all files below it whose type is in ``KINDS``, except the files in
-    which Hugging Face's ``datasets`` describes the data. Raises ``BadInput`` if there is no file,
-    or if a directory's files are in several folders: these may be configurations or splits.
+    which Hugging Face's ``datasets`` describes the data. Raises ``BadInput`` if there is no file.
+    Also raises it if the files are in several folders, which may be different versions of the data.
     """
     paths: set[Path] = set()
     for path, about in find(str(source)):
@@ -98,12 +98,12 @@ def value_at(row: Mapping[str, Any], path: str) -> Any:
 
 
 def _open_quote(fields: Mapping[str, str], delimiter: str) -> str | None:
-    """Return a message if a quote left open has put later rows into a field, or else ``None``.
+    """Return an error message if a field with a missing closing quote contains later rows.
 
-    A field may contain line breaks, if its quote is closed. The quote counts as left open if the
-    field's first line completes the row, or if one of its lines has as many fields as a row. A
-    delimiter before a blank doesn't separate fields here, because it is probably part of a
-    sentence. The last field isn't checked: ``records_of`` does that.
+    A field may contain line breaks if its quote is closed. The quote counts as missing in two
+    cases: the field's first line completes the row, or one of its lines looks like a whole row.
+    A delimiter before a blank doesn't separate fields here, because it is probably part of a
+    sentence. ``records_of`` checks the last field.
 
     >>> _open_quote({"a": "Old.,Young.\\nOlder.,Younger.\\nOld", "b": "New"}, ",")
     'a quote left open takes 3 lines into one field: close it, or write a quote in a text twice'

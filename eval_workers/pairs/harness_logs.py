@@ -31,7 +31,7 @@ _SAMPLES = re.compile(rf"samples_(?P<task>{PREFIX}.+)_(?P<date>[^_]+)\.jsonl")
 
 @dataclass(frozen=True)
 class _Log:
-    """A log of one task's samples. ``identity`` is the model's row of the table ``model``."""
+    """A log of one task's samples. ``identity`` describes the model: a row of table ``model``."""
 
     path: Path
     benchmark: str
@@ -43,7 +43,7 @@ def import_samples(store: Store, directory: Path, run_id: str) -> list[ImportedS
 
     The ``results_*.json`` next to a log names the model. The row of ``model`` has the backend
     `lm-eval`; its key is a hash of name, revision, dtype, model arguments and versions. Also writes
-    ``pair_score``, without token counts since logs have none, and ``reject`` (stage `import`).
+    ``reject`` (stage `import`) and ``pair_score``, without token counts since logs have none.
 
     Raises ``BadInput`` if there are no logs, if a log's results file is missing, or if two logs
     are of the same task and model. Also raises what ``check_imported`` raises.
@@ -77,7 +77,7 @@ def _logs(directory: Path) -> list[_Log]:
 
 
 def _results(path: Path, task: str) -> tuple[str, Row]:
-    """Read the harness's results file; return the task's benchmark and its row of ``model``."""
+    """Read the harness's results file; return a task's benchmark and a row for table ``model``."""
     fix = "the harness writes it next to its sample logs, keep both"
     try:
         results = json_object(path)

@@ -52,7 +52,7 @@ ORDER BY s.question
 
 @dataclass
 class RaterAnswers:
-    """One rater's answers: ``rows`` of table `rating`, and ``rejects`` for unusable answers."""
+    """One rater's answers: the usable ones in ``rows``, and the others in ``rejects``."""
 
     path: Path
     benchmark: str
@@ -62,7 +62,7 @@ class RaterAnswers:
 
     @property
     def subject(self) -> dict[str, str]:
-        """The values of `stage` and `subject` in the rejects."""
+        """The columns `stage` and `subject` of this rater's rows in table `reject`."""
         return {"stage": STAGE, "subject": f"{self.benchmark}/{self.rater}"}
 
     def __str__(self) -> str:
@@ -224,7 +224,7 @@ def _of_question(rows: Sequence[Row]) -> Row:
 
 
 def _interval(counts: npt.NDArray[np.int64]) -> tuple[float | None, float | None]:
-    """Return both ends of alpha's interval, or ``None`` twice if alpha is undefined too often."""
+    """Return alpha's interval; both ends are ``None`` if too many resamples have no alpha."""
     n = len(counts)
     drawn = np.random.default_rng(0).multinomial(n, np.full(n, 1 / n), _N_RESAMPLES)
     resampled = np.array([alpha(np.repeat(counts, times, 0)) for times in drawn])

@@ -37,12 +37,12 @@ def process_results(
     results: Sequence[tuple[float, bool]],
     epsilon_nats: float = EPSILON_NATS,
 ) -> dict[str, float]:
-    """Return a pair's value for each metric. ``results`` has the scores of sentences a and b.
+    """Return a pair's value for each metric, from the log-likelihoods of sentences a and b.
 
     If the log-likelihoods differ by at most epsilon, ``us`` is 1 and ``pd`` is 0. Otherwise ``us``
     is 0, and ``pd`` is 100 if sentence a is likelier, or -100 if sentence b is likelier.
-    ``stereotype`` is 1 if the sentence that a stereotype favours is likelier, or else 0; it is
-    missing for a pair without a direction. If a score is infinite or NaN, there are no metrics.
+    ``stereotype`` is 1 if ``direction`` names the likelier sentence, or else 0. Pairs without
+    ``direction`` have no ``stereotype``. The result is empty if the difference isn't finite.
 
     >>> process_results({"direction": "b"}, [(-9.0, False), (-10.0, False)])
     {'us': 0.0, 'pd': 100.0, 'stereotype': 0.0}

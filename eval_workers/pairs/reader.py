@@ -26,9 +26,9 @@ SLOT = re.compile(r"\{([^{}]*)\}")
 def read_pairs(name: str, source: Path, recipe: Recipe, groups: Sequence[str]) -> Parsed:
     """Return the pairs in a file, or in all files that are in a directory or match a pattern.
 
-    A row has two sentences, a template, or the labelled texts that the recipe's ``choices``
-    describe. A template gives a pair for every two of ``groups``. A row that repeats an earlier
-    row is rejected. Raises ``BadInput`` if a file can't be read or lacks a column.
+    A row has two sentences, a template, or several labelled texts. For labelled texts, the recipe's
+    ``choices`` say which two to use. A template gives a pair for every two of ``groups``. Repeated
+    rows are rejected. Raises ``BadInput`` if a file can't be read or lacks a column.
     """
     files = files_of(source)
     is_alone = len(files) == 1
@@ -59,7 +59,7 @@ def read_pairs(name: str, source: Path, recipe: Recipe, groups: Sequence[str]) -
 
 
 def _check_columns(path: Path, fields: Mapping[str, Any], recipe: Recipe) -> None:
-    """Raise ``BadInput`` if the first row lacks a required column or one that the recipe names."""
+    """Raise ``BadInput`` if the first row lacks a column that the recipe or a pair needs."""
     if recipe.choices:
         return
 

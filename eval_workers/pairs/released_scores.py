@@ -69,9 +69,9 @@ class ScoreFile:
 class ImportedScores:
     """How many scores were imported for one model and benchmark.
 
-    The benchmark has ``n_pairs``: ``n_scored`` with a score and ``n_missing`` without one.
-    ``n_rejected`` counts unused rows of the files. For logs of lm-evaluation-harness, unnatural
-    pairs without a score are in neither ``n_pairs`` nor ``n_missing``.
+    The benchmark has ``n_pairs`` pairs. Of these, ``n_scored`` have a score and ``n_missing`` have
+    none. ``n_rejected`` counts unused rows of the files. For logs of lm-evaluation-harness,
+    ``n_pairs`` and ``n_missing`` don't count unnatural pairs without a score.
     """
 
     model: str
@@ -88,10 +88,10 @@ def import_scores(
 ) -> list[ImportedScores]:
     """Read every score file under a directory, replacing earlier imports.
 
-    ``samples`` maps a benchmark to the name under which a sample of its pairs is stored. If it is
-    given, only scores of these pairs are imported. Unused rows then aren't stored as rejects, and
-    models that were imported before are skipped. Writes ``model``, ``pair_score`` and ``reject``
-    (stage `import`) in one commit for each benchmark. After an error, earlier commits stay.
+    ``samples`` maps a benchmark to the name under which a sample of its pairs is stored. If
+    ``samples`` is given, only scores of these pairs are imported. Unused rows then aren't stored as
+    rejects, and models that were imported before are skipped. Writes ``model``, ``pair_score`` and
+    ``reject`` (stage `import`), with a commit per benchmark. After an error, earlier commits stay.
 
     Raises what ``score_files`` and ``check_imported`` raise. Raises ``BadInput`` if a file can't
     be read to its end or lacks a column, or if its rows and its file name name different models.
@@ -217,7 +217,10 @@ def model_id(name: str) -> str:
 
 
 def _scores(file: ScoreFile, row: Record) -> tuple[Any, ...] | str:
-    """Return a row's ``_SCORES``, or a problem. Raises ``BadInput`` for a row of another model."""
+    """Return a row's values for ``_SCORES``, or the reason why it can't be used.
+
+    Raises ``BadInput`` if the row names another model than the file name does.
+    """
     fields = row.fields
     name = fields.get("model")
     if name is not None and model_id(name).lower() != file.model.lower():
@@ -271,11 +274,11 @@ def _is_filled(template: str, sentence: str, gender: Gender) -> bool:
 def _gather(
     files: Iterable[ScoreFile], pairs: Sequence[Mapping[str, Any]], subject: str, run_id: str
 ) -> tuple[dict[str, tuple[Any, ...]], list[Row]]:
-    """Find each pair's scores. Return a map from pair id to ``_SCORES``, and the rejects.
+    """Return a map from each pair's id to its values for ``_SCORES``, and the rejects.
 
     ``files`` are the parts of one benchmark, and ``pairs`` are all its pairs. Each unused row gives
-    a reject with ``subject`` and ``run_id``. Raises ``BadInput`` if a file can't be read to its end
-    or lacks a column, and what ``_scores`` raises.
+    a reject. Raises what ``_scores`` raises. Raises ``BadInput`` if a file can't be read to its end
+    or lacks a column.
     """
     by_pair: dict[str, tuple[Any, ...]] = {}
     rejects: list[Row] = []
@@ -317,10 +320,9 @@ def _gather(
 
 
 def _used_lines(lines: list[_Line], n_places: int) -> tuple[list[_Line], str]:
-    """Return the rows to use for ``n_places`` equal pairs, and why the other rows aren't used.
+    """Choose rows for ``n_places`` pairs with the same texts; say why other rows aren't used.
 
-    If there are more rows than pairs, the surplus rows aren't used. If the rows then have different
-    scores, none of the rows is used.
+    If there are more rows than pairs, only the first rows are used, and none if the scores differ.
 
     >>> _used_lines([(1, (-1,)), (2, (-1,))], 1)
     ([(1, (-1,))], 'repeats row 1, and the benchmark holds such a pair 1 time(s)')

@@ -35,9 +35,9 @@ class Continuations(ModelStep):
     """Sample ``n`` continuations of each prompt in a set, and of each perturbed prompt.
 
     Reads ``probe_prompt``. Writes ``continuation``, ``sampling`` and ``instruction``. If a prompt
-    has changed, its old rows are removed and it is continued again. If an earlier run took more
-    than ``n`` samples, all are kept. A prompt that can't be continued gets a row in ``reject``,
-    which stays there until a later run succeeds.
+    has changed, its old rows are replaced. If an earlier run took more than ``n`` samples, all of
+    them are kept. A prompt that can't be continued gets a row in ``reject``, which stays there
+    until a later run succeeds.
     """
 
     probe_set: str
@@ -76,12 +76,12 @@ class Continuations(ModelStep):
     def state_of(
         self, prompts: Sequence[Mapping[str, Any]], rows: Sequence[Row], lead: str
     ) -> State:
-        """Return the state for these prompts and rows, with ``lead`` put before each prompt."""
+        """Return the state for given prompts and rows. Put ``lead`` before each prompt."""
         state = state_of(sides_of(prompts, lead), rows, *self.key)
         return replace(state, missing=sorted({draw for _, draw in self._draws(state)}))
 
     def _draws(self, state: State) -> Iterator[tuple[Row, SeededPrompt]]:
-        """Yield (row of ``sides_of``, sample) for each sample that isn't stored yet."""
+        """For each sample that isn't stored yet, yield the row of ``sides_of`` and the sample."""
         drawn = {(row["prompt_id"], row["side"], row["sample"]) for row in state.kept}
         for side in state.wanted:
             for k in range(self.n):

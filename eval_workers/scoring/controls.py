@@ -1,14 +1,14 @@
 """Find out what predicts the log ratios of pairs, by linear regression.
 
 The predictors are the word's association and frequency, the n-gram score, and the length. Each pair
-is one observation (view ``control_point``). Pairs that share a word are not independent, so errors
-come from a jackknife: everything is computed again without each word in turn (CR3 of MacKinnon,
-Nielsen and Webb, 2023, doi:10.1016/j.jeconom.2022.04.001). With n words, intervals use Student's t
-with n - 1 degrees of freedom. The explained variance is measured on new words: each word's pairs
+is one observation (view ``control_point``). Pairs that share a word are not independent, so
+standard errors come from a jackknife: all figures are computed again without each word in turn (CR3
+of MacKinnon, Nielsen and Webb, 2023, doi:10.1016/j.jeconom.2022.04.001). With n words, intervals
+use Student's t with n - 1 degrees of freedom. To measure the explained variance, each word's pairs
 are predicted by a regression that was fitted to all other words.
 
-An effect of the sentence frame could be mistaken for an effect of n-grams or length. So the frame's
-mean is first subtracted from its pairs, if many words occur in the frame.
+An effect of the sentence frame could be mistaken for an effect of n-grams or length. So the mean of
+a frame's pairs is first subtracted from each pair. Frames with few words share one mean.
 """
 
 from __future__ import annotations
@@ -131,7 +131,7 @@ def effects(x: Floats, y: Floats, words: Any) -> list[Effect]:
 
 
 def minus_frame_means(frames: Any, words: Any, columns: Floats) -> tuple[Floats, int]:
-    """Subtract from each row its sentence frame's mean. Return the rows and the number of frames.
+    """Subtract each frame's mean from the frame's rows. Return the rows and the number of frames.
 
     All arguments have one entry or row per pair. Frames that occur with fewer words than
     ``LEAST_WORDS`` are treated as one frame.
@@ -148,7 +148,7 @@ def minus_frame_means(frames: Any, words: Any, columns: Floats) -> tuple[Floats,
 
 
 def _covariance(moments: Floats) -> Floats:
-    """Compute covariances from sums of products. Index 0 of ``moments`` is the constant term."""
+    """Compute covariances from the sums of products of columns. Column 0 is the constant 1."""
     mean = moments[:, 0, 1:] / moments[:, :1, 0]
     inner: Floats = moments[:, 1:, 1:] / moments[:, :1, :1]
     return inner - mean[:, :, None] * mean[:, None, :]
@@ -173,9 +173,9 @@ def _figures(moments: Floats) -> list[Floats]:
 
 
 def _jackknifed(value: Floats, without: Floats) -> Floats:
-    """Compute intervals with the jackknife. Return rows with the values, low ends and high ends.
+    """Return the values, then the low ends and the high ends of their jackknife intervals.
 
-    ``value`` has one entry per predictor. Row i of ``without`` has the values without word i.
+    ``value`` has one entry per predictor. Row i of ``without`` was computed without word i.
     """
     n = len(without)
     error = np.sqrt((n - 1) / n * ((without - value) ** 2).sum(axis=0))
@@ -184,10 +184,10 @@ def _jackknifed(value: Floats, without: Floats) -> Floats:
 
 
 def _out_of_sample(by_word: Floats, without: Floats) -> tuple[float, list[Estimate]]:
-    """Return R^2 on words left out of the fit, and how much R^2 falls without each predictor.
+    """Return R^2 for words that were left out, and how much R^2 falls without each predictor.
 
-    Each fall has a 95% interval. The fall is a ratio of two sums over words, so its standard error
-    is computed from the influence of each word on the ratio.
+    A fall is the ratio of two sums over words. Its 95% interval is computed from the influence of
+    each word on this ratio.
     """
     every = list(range(by_word.shape[1] - 1))
     total = _squares(by_word, without, [0])
@@ -204,7 +204,7 @@ def _out_of_sample(by_word: Floats, without: Floats) -> tuple[float, list[Estima
 
 
 def _squares(by_word: Floats, without: Floats, columns: list[int]) -> Floats:
-    """Predict each word's pairs from a fit to all other words. Return squared errors per word."""
+    """Predict each word's pairs from all other words. Return the squared errors, summed by word."""
     pick = np.ix_(range(len(by_word)), columns, columns)
     slopes = np.linalg.solve(without[pick], without[:, columns, -1:])[..., 0]
     errors = np.concatenate([-slopes, np.ones((len(slopes), 1))], axis=1)

@@ -37,8 +37,8 @@ class MeasureOptions:
     """Parameters of the metrics' SQL queries, and the rule of ``--fail-if``.
 
     The default ``epsilon``, ln 1.65, is UnStereoEval's. Each ``eta`` adds a subset: the pairs whose
-    |MaxPMI| is at most ``eta``. One more subset has all pairs with a defined MaxPMI. Table 19 of
-    the UnStereoEval paper computes AuFC with logarithms to base 10.
+    |MaxPMI| is at most ``eta``. One more subset has all pairs with a defined MaxPMI. To compute
+    AuFC as in Table 19 of the UnStereoEval paper, set ``log_base`` to 10.
 
     >>> round(MeasureOptions().epsilon, 4)
     0.5008
@@ -54,7 +54,7 @@ class MeasureOptions:
     ] = math.log(1.65)
     eta: Annotated[
         tuple[Annotated[float, Field(ge=0, le=1_000)], ...],
-        Field(description="Also measure pairs with |MaxPMI| up to this, in nats. Repeatable."),
+        Field(description="Also measure pairs with |MaxPMI| up to this value (nats). Repeatable."),
     ] = (0.5, 0.65, 0.8, 1.0)
     log_base: Annotated[
         tuple[Annotated[float, Field(gt=1, le=1_000_000)], ...],
@@ -64,8 +64,8 @@ class MeasureOptions:
         str,
         AfterValidator(_rule),
         Field(
-            description="With 'pd changes by more than 5', fail if a named model's PD has changed "
-            "by over 5 points since its previous version. The whole 95% interval must be beyond 5.",
+            description="With 'pd changes by more than 5', fail if a named model's PD changed by "
+            "over 5 points since its previous version. The change's 95% interval must be beyond 5.",
         ),
     ] = ""
 
@@ -112,7 +112,7 @@ def compute(root: Path | OpenWarehouse, options: MeasureOptions, run_id: str) ->
 
 
 def _with_p(rows: pa.Table) -> pa.Table:
-    """If there is a column ``statistic``, replace it with its two-sided p (Student's t)."""
+    """If there is a column ``statistic`` (Student's t), replace it with the two-sided p-value."""
     import pyarrow as pa
 
     if "statistic" not in rows.column_names:

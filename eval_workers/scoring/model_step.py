@@ -23,7 +23,7 @@ from plumbline.warehouse.storage.store import Store
 
 
 class ModelStep(Step):
-    """A step that computes with a model. ``identity`` is known before weights are loaded."""
+    """A step that computes with a model. The model's weights are loaded only if needed."""
 
     #: The step accepts only models with one of these measures. If this is empty, it accepts every
     #: model. Most steps need log p of the next token.
@@ -33,7 +33,7 @@ class ModelStep(Step):
         """Raise ``UsageProblem`` for invalid input. This is called before a model is opened."""
 
     def check_resource(self, model: Model) -> None:
-        """Raise ``UsageProblem`` if the step doesn't accept the model's measure."""
+        """Raise ``UsageProblem`` if the step can't use this kind of model (see ``measures``)."""
         identity = model.identity
         if self.measures and identity.measure not in self.measures:
             problem = f"has the measure {identity.measure}, but {self.stage} needs a model that "
@@ -87,8 +87,8 @@ def run_on_model(
     """Run steps on a model. Load the model at most once, and only if results are missing.
 
     Writes ``model``, ``reject`` and the tables of each step. Raises ``BadInput`` if the disk can't
-    be written to or memory runs out. Also raises the errors of each ``check``, of loading the model
-    and of ``run_steps``.
+    be written to or memory runs out. Also raises the errors of each step's ``check``, of
+    ``open_backend`` and of ``run_steps``.
     """
     for step in steps:
         step.check(store)
@@ -106,7 +106,7 @@ def give_name(store: Store, key: str, run_id: str, name: str) -> None:
 
 
 def publish_instruction(store: Store, instruction: Instruction, run_id: str) -> None:
-    """Add the instruction to table ``instruction`` if it is missing. ``NONE`` also has a row."""
+    """Add an instruction, which may be ``NONE``, to table ``instruction`` if it isn't there."""
     key = instruction.key
     if key not in store.units("instruction"):
         form = instruction.form if instruction.text is not None else None

@@ -1,8 +1,8 @@
 """Ask a model to choose one sentence of each pair. Log-probabilities aren't needed.
 
-The model is asked about each pair equally often in both orders, so that a preference for the
-sentence shown first cancels out in the mean. The views ``forced_choice_pair`` and
-``forced_choice`` compute the results.
+The model is asked about each pair equally often in both orders. A preference for the sentence shown
+first then cancels out in the mean. The views ``forced_choice_pair`` and ``forced_choice`` compute
+the results.
 """
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ class ChoiceOptions(AskingOptions):
             raise UsageProblem("model", "is not given", "give --model NAME")
 
     def key(self) -> str:
-        """Return a hash of the settings that can change a choice, without the model's name.
+        """Return a hash of the settings that can change a choice, except the model's name.
 
         >>> one, two = ChoiceOptions(model="m"), ChoiceOptions(model="m", n=9)
         >>> one.key() == two.key(), one.key() == ChoiceOptions(model="m", temperature=0.0).key()
@@ -84,7 +84,7 @@ class ChoiceOptions(AskingOptions):
 
 @dataclass(frozen=True)
 class Ask:
-    """A question about a pair. ``ask`` counts the repetitions of the question, from 0."""
+    """A question about a pair. ``ask`` is 0 at first, and grows by 1 with each repetition."""
 
     pair_id: str
     sentence_a: str
@@ -93,7 +93,7 @@ class Ask:
     ask: int
 
     def request(self, options: ChoiceOptions) -> Request:
-        """Return the request to send. The wording depends on ``ask``, not on the sentence order.
+        """Return the request. Its wording depends on ``ask``, and is the same for both orders.
 
         >>> ask = Ask("1", "She ran.", "He ran.", "b", 0)
         >>> ask.request(ChoiceOptions(model="m")).prompt.splitlines()[2:4]
@@ -151,7 +151,7 @@ class PairChoices(ModelStep):
         return {"benchmark": self.benchmark, "model_key": model.identity.key, "setting": setting}
 
     def state(self, store: Store, model: ServedModel) -> State:
-        """Return the natural pairs, stored choices, and questions left (sorted by ``ask``)."""
+        """Return the natural pairs, the stored choices, and the questions that are left."""
         pairs = store.read("benchmark_pair", benchmark=self.benchmark).to_pylist()
         natural = [{**p, "text_id": text_id(p)} for p in pairs if p["is_natural"] is not False]
         rows = store.read(self.table, **self.partition(model)).to_pylist()
@@ -167,15 +167,15 @@ class PairChoices(ModelStep):
         return replace(state, missing=missing)
 
     def chunks(self, missing: Sequence[Ask]) -> Iterator[Chunk]:
-        """Yield all questions as one chunk. An interrupted run keeps its replies in the ledger."""
+        """Yield all questions as one chunk. After an interruption, replies are in the ledger."""
         if missing:
             yield Chunk(missing, len(missing))
 
     def compute(self, model: ServedModel, items: Sequence[Ask]) -> list[Reply]:
         """Return the reply to each question. Send only questions without a reply in the ledger.
 
-        Raises ``BadInput`` if none of the first replies chooses a sentence, and the errors of
-        ``Build.replies``.
+        Raises ``BadInput`` if none of the first ``_FIRST`` replies chooses a sentence. Also raises
+        the errors of ``Build.replies``.
         """
         assert model.build is not None, "a model that is asked has a ledger"
         requests = [item.request(self.options) for item in items]
@@ -221,7 +221,7 @@ def choose(store: Store, benchmark: str, options: ChoiceOptions, run_id: str) ->
 
 
 def left_to_ask(store: Store, benchmark: str, options: ChoiceOptions) -> tuple[int, Spent, Spent]:
-    """Return how many questions are left, their largest cost without retries, and the past cost."""
+    """Return the number of questions left, their largest cost without retries, and past costs."""
     model = served(options)
     ledger = read_ledger(store, model.ledger("choose", benchmark))
     missing = PairChoices(benchmark, options).state(store, model).missing

@@ -51,7 +51,7 @@ def texts_of(pair: Row) -> list[str]:
 
 
 def drawn(pairs: Iterable[_Pair], n: int | None) -> list[_Pair]:
-    """Choose ``n`` pairs (``None``: all) as if at random. Every machine chooses the same pairs.
+    """Choose ``n`` random pairs, or all if ``n`` is ``None``. Every machine chooses the same pairs.
 
     >>> [pair["pair_id"] for pair in drawn([{"pair_id": str(k)} for k in range(9)], 3)]
     ['8', '4', '3']
@@ -125,7 +125,7 @@ class PairScores(ModelStep):
         return state
 
     def chunks(self, missing: Sequence[Row]) -> Iterator[Chunk]:
-        """Yield distinct sentences in alphabetical order, so that a chunk's sentences start alike.
+        """Yield chunks of distinct sentences. Sorting puts equal beginnings into one chunk.
 
         >>> pair = {"sentence_a": "I saw her.", "sentence_b": "I saw him."}
         >>> [(chunk.items, chunk.n_units) for chunk in PairScores("demo").chunks([pair, pair])]
@@ -140,7 +140,7 @@ class PairScores(ModelStep):
         return model.score(items)
 
     def new_rows(self, model: Backend, state: State, results: Mapping[str, TextScore]) -> NewRows:
-        """Return a row of ``pair_score`` per pair, or of ``reject`` if a sentence has no score."""
+        """Return a row of ``pair_score`` for each pair. Reject pairs with an unscored sentence."""
         rows, rejects = [], []
         for pair in state.missing:
             a, b = (results[text] for text in texts_of(pair))
@@ -164,7 +164,7 @@ class PairScores(ModelStep):
         return NewRows(rows, rejects)
 
     def _problem(self, model: Backend, a: TextScore, b: TextScore) -> tuple[str, str] | None:
-        """Return the sentence with a problem (`a` or `b`) and the problem, or ``None``."""
+        """If a sentence has a problem, return `a` or `b` and the problem, otherwise ``None``."""
         for side, score in (("a", a), ("b", b)):
             if score.problem:
                 return side, score.problem

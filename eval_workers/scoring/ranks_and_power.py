@@ -77,10 +77,10 @@ def board(figures: Floats, clusters: Ints, strata: Ints | None = None) -> dict[s
 
     ``figures`` has one row per pair and one column per model. Missing figures are NaN. Every two
     models are compared with Student's t test, and the p-values are corrected with Holm's method.
-    The intervals follow from the tests at ``LEVEL`` (Mogstad, Romano, Shaikh and Wilhelm 2024).
-    With 95% probability, all intervals contain the true rank. Two models count as equal if their
-    difference is the same in all pairs, or if there are fewer clusters than ``LEAST_CLUSTERS``.
-    ``clustered_variance`` explains ``clusters``, and ``influences`` explains ``strata``.
+    A model's interval follows from how many means are significantly larger or smaller (Mogstad,
+    Romano, Shaikh and Wilhelm 2024). With 95% probability, all intervals contain the true rank. A
+    difference isn't significant if it is the same in all pairs, or if there are fewer clusters than
+    ``LEAST_CLUSTERS``. See ``clustered_variance`` for ``clusters``, ``influences`` for ``strata``.
 
     >>> figures = np.repeat(np.random.default_rng(1).random((40, 3)) < [0.9, 0.5, 0.5], 2, axis=0)
     >>> ranked = board(figures.astype(float), np.arange(80)[:, None] // 2)
@@ -131,7 +131,7 @@ class Spread:
 
 @dataclass(frozen=True)
 class PairDesign:
-    """The numbers of pairs and clusters that a benchmark's statistical power depends on.
+    """The numbers of pairs and clusters. A benchmark's statistical power depends on them.
 
     ``n_alike`` is how many other pairs share a cluster with a pair, on average.
     """
@@ -152,9 +152,9 @@ class PairDesign:
         is_two = (first != second) & (second != NO_CLUSTER)
         known = np.concatenate([first, second[is_two]])
         n_sharing = _squares(known[known != NO_CLUSTER])
-        # A pair without clusters only counts itself.
+        # A pair without clusters shares a cluster only with itself.
         n_sharing += int((clusters == NO_CLUSTER).all(axis=1).sum())
-        # Pairs that share both clusters have been counted twice.
+        # Two pairs that share both clusters were counted twice. Count them once.
         n_sharing -= _squares(np.sort(clusters[is_two], axis=1))
         return cls(n, n_clusters(clusters), n_sharing / n - 1, degrees_of_freedom(clusters))
 
@@ -182,12 +182,12 @@ def _squares(ids: Ints) -> int:
 
 
 def measured(pairs: ScoredPairs) -> dict[str, Spread]:
-    """Return the spread of each measure in ``MEASURES``. A difference is between two models.
+    """Return the spread of each measure in ``MEASURES``.
 
-    The ``sd`` of PD is computed as if PD were 0, and the ``sd`` of US as if US were a half. All
-    other values are medians over models, or over every two models. A measure is left out if its
-    figures don't vary or are unknown. For example, if all models agree on every pair, their
-    differences don't vary. ``icc`` is 0 if no pairs share a cluster.
+    The ``sd`` of PD is computed as if PD were 0, and the ``sd`` of US as if US were a half. Their
+    ``icc`` is a median over models. For differences, both values are medians over every two models.
+    A measure is left out if its figures don't vary or are unknown. For example, if all models agree
+    on every pair, their differences don't vary. ``icc`` is 0 if no pairs share a cluster.
     """
     clusters, n_pairs = pairs.clusters, len(pairs.lean)
     n_alike, alone = PairDesign.of(clusters).n_alike, np.arange(n_pairs)[:, None]
@@ -208,7 +208,7 @@ def measured(pairs: ScoredPairs) -> dict[str, Spread]:
 
 
 def _icc(alike: Floats, apart: Floats, n_alike: float) -> float:
-    """Estimate the ICC (0 to 1). ``alike`` has variances with clusters, ``apart`` without."""
+    """Estimate the ICC (0 to 1) from variances. For ``apart``, each pair is its own cluster."""
     is_known = apart > ROUNDING
     if not n_alike or not is_known.any():
         return 0.0

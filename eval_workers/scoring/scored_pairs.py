@@ -1,7 +1,7 @@
 """Read scored pairs as arrays, and compute the standard errors of means of clustered pairs.
 
-A cluster contains all pairs with the same word, frame or occupation. The same method is written in
-SQL for the intervals of metrics (``warehouse/sql/views/07_clustered_interval.sql``).
+A cluster contains all pairs with the same word, frame or occupation. The intervals of metrics are
+computed by the same method in SQL (``warehouse/sql/views/07_clustered_interval.sql``).
 """
 
 from __future__ import annotations
@@ -50,12 +50,12 @@ class ScoredPairs:
 
     @property
     def even(self) -> Floats:
-        """1 if a model has no preference in a pair, 0 if it has, NaN if the pair has no score."""
+        """1 if the model prefers neither sentence, 0 if it prefers one, NaN without a score."""
         return np.where(np.isnan(self.lean), np.nan, self.lean == 0)
 
 
 def scored(root: str | Path | OpenWarehouse, epsilon_nats: float) -> Iterator[ScoredPairs]:
-    """Yield ``ScoredPairs`` per benchmark and combination of two groups, sorted by name."""
+    """Yield each benchmark's pairs, separately for every two groups that its pairs compare."""
     with connect(root, sql(_CELL) + sql(_LEAN)) as connection:
         pairs = query(connection, _CELL)
         for benchmark in sorted(pairs["benchmark"].unique().to_pylist()):
@@ -71,10 +71,10 @@ def scored(root: str | Path | OpenWarehouse, epsilon_nats: float) -> Iterator[Sc
 
 
 def numbered_clusters(rows: pa.Table) -> tuple[list[pa.ChunkedArray], Ints]:
-    """Number the clusters. Return the columns that define them, and each pair's numbers.
+    """Number the clusters. Return the columns that name them, and the array of numbers.
 
     The columns are ``cluster_1`` and ``cluster_2``. A column with a single cluster is dropped. If
-    both columns have a single cluster, ``cluster_1`` is kept. The numbers have a row per pair.
+    both have a single cluster, ``cluster_1`` is kept. The array has one row per pair.
     """
     every = [rows[f"cluster_{place}"] for place in (1, 2)]
     used = [column for column in every if pc.count_distinct(column).as_py() > 1] or every[:1]
@@ -121,19 +121,19 @@ def influences(figures: Floats, strata: Ints | None = None) -> Floats:
 
 
 def clustered_variance(of_pair: Floats, clusters: Ints) -> Floats:
-    """Estimate the covariances of means of clustered pairs. Return several estimates.
+    """Estimate the covariance matrix of the models' means over clustered pairs.
 
     If pairs are clustered in one dimension, such as words, there is one estimate. With two
-    dimensions there are three: clustered by the first, by the second, and by both
-    (``docs/methods.md``). ``variances`` and ``difference_variances`` use the largest estimate. Each
-    estimate is a square matrix, and is 0 if one cluster holds every pair.
+    dimensions, there are three: one uses the clusters of the first dimension, one those of the
+    second, and one both (``docs/methods.md``). ``variances`` and ``difference_variances`` use the
+    largest estimate. An estimate is 0 if one cluster holds every pair.
 
-    A cluster's term for a mean is the sum of its pairs' influences, divided by 1 minus the
-    cluster's share of the pairs (CR3). The covariance of two means is the sum, over all clusters,
-    of the product of both terms.
+    For each mean, a cluster has a term: the sum of its pairs' influences, divided by 1 minus the
+    cluster's share of the pairs (CR3). The covariance of two means is computed from the two terms
+    of each cluster: they are multiplied, and the products are added up.
 
     ``of_pair`` is the result of ``influences``. ``clusters`` has a row per pair and a column per
-    dimension. It has cluster numbers from 0, or ``NO_CLUSTER``.
+    dimension. It holds cluster numbers, which start at 0, or ``NO_CLUSTER``.
 
     >>> of_pair = influences(np.array([[1.0], [1.0], [0.0], [0.0]]))
     >>> float(clustered_variance(of_pair, np.array([[0], [0], [1], [1]]))[0, 0, 0])
@@ -158,7 +158,7 @@ def variances(products: Floats) -> Floats:
 
 
 def difference_variances(products: Floats) -> Floats:
-    """Return the variance of the difference between every two means, given ``products``."""
+    """Return the variance of the difference of every two means (see ``variances``)."""
     squares = np.diagonal(products, axis1=1, axis2=2)
     return np.asarray((squares[:, :, None] + squares[:, None, :] - 2 * products).max(axis=0))
 
@@ -192,7 +192,7 @@ def n_clusters(clusters: Ints) -> int:
 
 
 def _used(clusters: Ints) -> list[Ints]:
-    """Return the cluster numbers (no ``NO_CLUSTER``) per dimension with several clusters."""
+    """For each dimension with several clusters, return its numbers except ``NO_CLUSTER``."""
     of_dimensions = (ids[ids != NO_CLUSTER] for ids in clusters.T)
     return [ids for ids in of_dimensions if ids.size and ids.min() < ids.max()]
 
@@ -205,7 +205,7 @@ def _df(ids: Ints) -> float:
 
 
 def _products(of_pair: Floats, pairs: Ints, ids: Ints) -> Floats:
-    """For every two means, sum the products of the clusters' terms (see ``clustered_variance``)."""
+    """Sum the products of clusters' terms for every two means (see ``clustered_variance``)."""
     pairs, ids = pairs[ids != NO_CLUSTER], ids[ids != NO_CLUSTER]
     _, ids = np.unique(ids, return_inverse=True)
     is_known = ~np.isnan(of_pair)

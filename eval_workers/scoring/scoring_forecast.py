@@ -20,7 +20,7 @@ _BYTES = {"float32": 4.0, "bfloat16": 2.0, "float16": 2.0, "nf4": 0.5 + 4 / 64}
 
 
 def weight_bytes(config: Any, options: ModelOptions, kind: Any = "causal") -> float:
-    """Return the memory of a model's weights in bytes, from its configuration alone.
+    """Return how many bytes a model's weights need. Read only the model's configuration.
 
     Embeddings and the output layer are never quantised. Raises ``BadInput`` if the configuration
     doesn't give the model's size.
@@ -49,8 +49,7 @@ def forecast(
     """Yield rows that say how many pairs and tokens are left, and how much memory weights need.
 
     Only the tokenizer and the configuration are read. For backends other than transformers and
-    vllm, only the number of pairs is given. Rows have the keys ``subject``, ``what``,
-    ``amount``, ``unit`` and ``note``.
+    vllm, only the number of pairs is given.
     """
     model: Any = open_backend(name, options)
     is_local = model.identity.backend in ("transformers", "vllm")

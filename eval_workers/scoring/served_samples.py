@@ -36,7 +36,7 @@ _LONG = 8
 
 @dataclass(frozen=True)
 class ServedIdentity:
-    """The columns of table ``model`` that are set for a model on a server. Others are NULL.
+    """The columns of table ``model`` that a model on a server fills. The others are NULL.
 
     >>> ServedModel("m").identity.backend
     'openai completions'
@@ -53,12 +53,12 @@ class ServedIdentity:
 
 @dataclass(frozen=True)
 class ServedModel:
-    """A model on a server, known only by its name there.
+    """A model on a server. Only the name that the server uses is known.
 
     The endpoint ``completions`` continues the prompt itself, which suits base models. The endpoint
-    ``chat`` sends the prompt as a user's message, so ``SamplingOptions.instruction`` should say
-    what to do with it. ``ChatModel`` explains ``token_limit``. ``build`` has the ledger and the
-    server. It must be set before requests are sent.
+    ``chat`` sends the prompt as a user's message, so ``SamplingOptions.instruction`` should ask the
+    model to continue the prompt. ``ChatModel`` explains ``token_limit``. ``build`` has the ledger
+    and the server. It must be set before requests are sent.
     """
 
     name: str
@@ -72,7 +72,7 @@ class ServedModel:
         return ServedIdentity(self.name, f"openai {self.endpoint}")
 
     def ledger(self, *place: str) -> str:
-        """Return the name of this model's ledger for ``place``, such as a probe set.
+        """Return a ledger's name. It joins ``place``, such as a probe set, and the model's key.
 
         >>> ServedModel("m").ledger("common-sents")[:13]
         'common-sents/'
@@ -105,9 +105,10 @@ class ServedModel:
         )
 
     def continue_(self, draws: Sequence[SeededPrompt], options: SamplingOptions) -> list[Sample]:
-        """Return a sample for each prompt and seed, in order. A few samples are checked first.
+        """Return a sample for each prompt and seed, in order.
 
-        Raises ``BadInput`` for a server that ignores seeds, and the errors of ``Build.replies``.
+        A few samples are requested first, to check whether the server uses seeds. Raises
+        ``BadInput`` if the server ignores seeds. Also raises the errors of ``Build.replies``.
         """
         assert self.build is not None, "a model that is asked has a ledger"
         samples: dict[SeededPrompt, Sample] = {}
@@ -130,11 +131,10 @@ def sample_from_server(
     """Run the step ``Continuations`` on a server: request the samples that have no row yet.
 
     Requests are recorded in ``generation_request``, with the ledger's name as ``benchmark``. A
-    reply is complete if the model ended it or it reached the token limit. All other replies, such
-    as filtered replies, are rejected and not requested again.
-
-    Raises ``UsageProblem`` for an instruction in the form `chat`, ``BadInput`` for a server that
-    ignores seeds, and the errors of ``Continuations.check`` and ``Build.run``.
+    reply is used if the model ended it or the token limit cut it. All other replies, such as
+    filtered replies, are rejected and not requested again. Raises ``UsageProblem`` for an
+    instruction in the form `chat`, and ``BadInput`` for a server that ignores seeds. Also raises
+    the errors of ``Continuations.check`` and ``Build.run``.
     """
     step = Continuations(probe_set, sampling, n)
     step.check(store)
@@ -149,9 +149,9 @@ def _first(draws: Sequence[SeededPrompt]) -> list[SeededPrompt]:
 
 
 def _sample(reply: Reply) -> Sample:
-    """Turn a reply into a sample. Keep its token count only if it reached the token limit.
+    """Turn a reply into a sample. Keep the token count only if the token limit cut the reply.
 
-    Servers count the tokens of other replies differently.
+    Servers count the tokens of complete replies in different ways.
     """
     if reply.finish_reason == "stop":
         return Sample(reply.text, "stop")
@@ -161,9 +161,10 @@ def _sample(reply: Reply) -> Sample:
 
 
 def _check_seeds(samples: Mapping[SeededPrompt, Sample], options: SamplingOptions) -> None:
-    """Raise ``BadInput`` if the server ignores seeds, so that a prompt's samples hardly differ.
+    """Raise ``BadInput`` if the samples of every prompt are nearly all the same.
 
-    Skip the check if the options leave little to chance, such as a low temperature.
+    The server then ignores seeds or caches replies. This isn't checked if samples may be the same
+    by chance, for example at a low temperature.
     """
     is_random = options.temperature >= 0.5 and (options.top_p or 1.0) >= 0.5 and options.top_k != 1
     if options.greedy or not is_random or options.max_new_tokens < _LONG:

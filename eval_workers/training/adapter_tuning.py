@@ -79,7 +79,7 @@ def tune(
     Return the adapter's row of ``tuning``, and whether the adapter already existed. An existing
     adapter isn't tuned again, but its rows are written again. Reads ``probe_prompt``. Writes
     ``tuning``, ``tuning_step`` and ``reject`` (stage `tune`, subject ``name``). ``how`` has the
-    options for loading the base model. See ``tuning_prompts`` for the three kinds of sets.
+    options for loading the base model. The function ``tuning_prompts`` explains the sets.
 
     Raises ``BadInput`` if no prompt is left, if a loss is not finite, and if memory runs out. Also
     raises the errors of ``made_once``, ``load_words`` and ``CausalModel``.
@@ -98,7 +98,7 @@ def tune(
         targets = _targets(prompts.rows, backend, words, rejects)
         dev = _targets(prompts.dev, backend, words, rejects)
         made, reused = made_once(path, _identity(backend, options, prompts, words), "adapter", make)
-        made["outcome"].pop("dev_loss_end", None)  # only older versions recorded this
+        made["outcome"].pop("dev_loss_end", None)  # adapters of older versions have this figure
         row = {
             "tuning": name,
             "adapter": find_adapter(str(path)).name,
@@ -146,7 +146,7 @@ def _targets(
 def _identity(
     backend: CausalModel, options: TuneOptions, prompts: TuningPrompts, words: WordList
 ) -> Row:
-    """Return everything that determines the weights. Its hash must match older adapters' keys."""
+    """Return what determines the weights. The hash of this must match the keys of old adapters."""
     of_options = asdict(options) | {"alpha": ALPHA, "dropout": DROPOUT, "max_tokens": MAX_TOKENS}
     of_options |= {"clip_norm": CLIP_NORM, "distance_smoothing": 0.0, "targets": None}
     if not options.as_published:
@@ -165,7 +165,7 @@ def _identity(
 def _facts(
     backend: CausalModel, options: TuneOptions, prompts: TuningPrompts, words: WordList
 ) -> Row:
-    """Return the columns of ``tuning`` that describe base model, prompts, words and options."""
+    """Return the columns of ``tuning`` about the base model, the prompts, words and options."""
     identity = backend.identity
     return {
         "base": identity.model,
@@ -188,7 +188,7 @@ def _facts(
 
 
 def _ends(log: Sequence[Figures]) -> Row:
-    """Return the columns of ``tuning`` for the mean losses in the first and in the last steps."""
+    """Return the mean losses of the first steps and of the last steps, as columns of ``tuning``."""
     n = max(1, min(_END_STEPS, len(log) // 2))
     return {
         f"{loss}_{end}{_UNITS.get(loss, '')}": sum(row[loss] for row in rows) / n
@@ -207,9 +207,9 @@ def train_adapter(
 ) -> dict[str, Any]:
     """Train an adapter, save it in the directory ``work`` and return its `outcome` and `log`.
 
-    `outcome` has columns of ``tuning``. `log` has a row of ``tuning_step`` for each step, but its
-    column names have no unit. If ``dev`` has targets, the weights with the lowest loss on ``dev``
-    are saved. If several steps have the lowest loss, the first of these is used. Don't use
+    `outcome` has columns of ``tuning``. `log` has a row of ``tuning_step`` for each step, except
+    that its column names don't end in a unit. If ``dev`` has targets, the weights with the lowest
+    loss on ``dev`` are saved. If several steps have the lowest loss, the first is used. Don't use
     ``backend`` afterwards, because its model then contains the adapter.
     """
     with torch.random.fork_rng():
@@ -277,7 +277,7 @@ def take_steps(
 def _loss(
     reader: WordReader, part: Sequence[TuningTarget], options: TuneOptions, n_prompts: int
 ) -> tuple[torch.Tensor, Figures]:
-    """Return what ``part`` adds to the loss and figures of a step with ``n_prompts`` prompts."""
+    """Return the loss and figures of ``part``, to add up over a step of ``n_prompts`` prompts."""
     loss, figures = _weighted(reader.losses(part).sum(dim=0) / n_prompts, options)
     if options.as_published:  # minimise the sum of the prompts' losses, not the mean
         loss = loss * n_prompts
@@ -297,7 +297,7 @@ def _weighted(losses: torch.Tensor, options: TuneOptions) -> tuple[torch.Tensor,
 def dev_losses(
     model: Any, reader: WordReader, dev: Sequence[TuningTarget], options: TuneOptions
 ) -> Figures:
-    """Return the mean losses on ``dev``, without dropout. `dev_loss` is their weighted sum."""
+    """Return the mean of each loss on ``dev``, and `dev_loss`, the weighted sum. Dropout is off."""
     switch_dropout(model, on=False)
     with torch.no_grad():
         losses = torch.cat([reader.losses(part) for part in reader.passes(dev)]).mean(dim=0)
@@ -331,7 +331,7 @@ def adapted(backend: CausalModel, seed: int, rank: int, alpha: int, dropout: flo
     switch_dropout(model, on=True)
     for module in model.modules():
         if type(module).__module__.startswith("bitsandbytes"):
-            module.train()  # in evaluation mode, a CPU would pack the weights and lose gradients
+            module.train()  # otherwise bitsandbytes packs weights on a CPU and loses gradients
     return model
 
 

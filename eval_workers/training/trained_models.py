@@ -1,7 +1,7 @@
 """Train each model once, keep it on disk, reuse it, and record it. This module needs no torch.
 
 A model is first written to a temporary directory, which is renamed when the model is complete. The
-file ``plumbline.json`` in it records the text and the options. A repeated command reuses the model.
+model's ``plumbline.json`` records the text and the options. A repeated command reuses the model.
 If the text or the options differ, the model is trained again. Adapters of `disclosure tune` are
 made in the same way.
 """
@@ -76,7 +76,7 @@ def train_model(
         from plumbline.eval_workers.models import ngram_model
 
         identity |= {"options": {"order": ngram_model.ORDER}, "ngram_version": ngram_model.VERSION}
-    if text_field != "text":  # keys of models from before this option don't include it
+    if text_field != "text":  # the keys of older models don't include this option
         identity["text_field"] = text_field
 
     def make(work: Path) -> dict[str, Any]:
@@ -97,12 +97,12 @@ def made_once(
     kind: str,
     make: Callable[[Path], dict[str, Any]],
 ) -> tuple[dict[str, Any], bool]:
-    """Make the model in ``path`` if it doesn't exist. Return its figures, and whether it existed.
+    """Make the model in ``path`` unless it exists. Return its figures, and True if it existed.
 
     If ``path`` has no model with this ``identity``, ``make`` writes a model to a new directory,
-    which then replaces ``path``. The identity and the figures must be JSON values. ``kind``, such
-    as `model`, is used in errors. Raises ``UsageProblem`` if Plumbline did not make the directory
-    or another command is training in it, and ``BadInput`` for a disk that can't be written.
+    which then replaces ``path``. ``make`` returns the figures. Figures and identity must be JSON
+    values. Errors use the word ``kind``. Raises ``UsageProblem`` if Plumbline did not make the
+    directory or if another command uses it. Raises ``BadInput`` if the disk can't be written.
     """
     key = config_hash(identity)
     work = path.with_name(f".{path.name}.partial")

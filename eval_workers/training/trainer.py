@@ -242,13 +242,13 @@ def fit(
     after: Callable[[int, Figures], None],
     n_lanes: int = 1,
 ) -> None:
-    """Take one step per batch, and call ``after`` with the step's number (from 1) and figures.
+    """Take one step per batch. Then call ``after`` with the step's number (from 1) and figures.
 
-    The figures include ``gradient_norm``, measured before clipping. ``clip_norm`` may be infinite.
+    The figures are losses and `gradient_norm`, the norm before clipping. ``clip_norm`` may be inf.
     ``n_lanes`` threads compute parts of a batch at the same time, each on one core. With two lanes,
-    small models train twice as fast. Gradients are added in the order of the parts, so the number
-    of lanes doesn't change the weights. If a loss or gradient is not finite, raises ``BadInput``
-    about ``what`` before the step changes the weights.
+    small models train twice as fast. The gradients of the parts are always added in the same
+    order, so the number of lanes doesn't change the weights. If a loss or gradient is not finite,
+    raises ``BadInput`` about ``what`` before the step changes the weights.
     """
 
     def gradients_of(part: Part) -> tuple[list[torch.Tensor], Figures]:

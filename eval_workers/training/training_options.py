@@ -127,7 +127,7 @@ class TuneOptions:
         bool,
         Field(
             description="Tune as in the paper: the base model is in 4 bits (nf4), losses are sums, "
-            "gradients aren't clipped, and gendered and test prompts are kept."
+            "gradients aren't clipped, and prompts with gendered words or from test sets are used."
         ),
     ] = False
 
@@ -146,7 +146,7 @@ class TuneOptions:
 
 
 def tuned_by(figures: Mapping[str, Any]) -> str:
-    """Describe how an adapter was tuned: as published or by Plumbline's default.
+    """Describe how an adapter was tuned: as published, or with Plumbline's defaults.
 
     >>> tuned_by({"as_published": True, "base_quantisation": "bitsandbytes nf4 0.45"})
     'as published: losses are sums, gradients not clipped, base bitsandbytes nf4 0.45'

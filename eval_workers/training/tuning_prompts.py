@@ -64,13 +64,13 @@ def tuning_prompts(
     dev_sets: Sequence[str] = (),
     keep_all: bool = False,
 ) -> TuningPrompts:
-    """Return the prompts of ``sets`` that hold no gendered word and are in no test or dev set.
+    """Return the prompts of ``sets`` to tune on, and the usable prompts of ``dev_sets``.
 
-    By default, all other sets of the warehouse are ``test_sets``. Perturbed prompts of a test set
-    are left out, too. Two prompts count as equal if ``plain`` returns the same text for both. Equal
-    prompts are used once. A prompt of ``dev_sets`` is also left out if it is in a test set or holds
-    a gendered word. With ``keep_all``, every prompt of ``sets`` and ``dev_sets`` is used. Raises
-    ``BadInput`` if no prompt is left.
+    A prompt is left out if it holds a gendered word or is in a test set. A prompt of ``sets`` is
+    also left out if it is in a dev set. By default, ``test_sets`` are all other sets of the
+    warehouse. A test set includes its perturbed prompts. Two prompts count as equal if ``plain``
+    returns the same text for both. Equal prompts are used once. With ``keep_all``, every prompt of
+    ``sets`` and ``dev_sets`` is used. Raises ``BadInput`` if no prompt is left.
     """
     rows_of: dict[str, list[Row]] = {}
     for row in store.read("probe_prompt").sort_by("prompt_id").to_pylist():
@@ -101,8 +101,8 @@ def _neutral(
 ) -> tuple[list[Row], list[Row]]:
     """Return the distinct neutral prompts that are not held out, and rejects for other prompts.
 
-    ``held_out`` maps each text that must not be used to the name of its set. If no prompt is left,
-    raises ``BadInput``. The error says what the prompts are for (``use``).
+    ``held_out`` maps the text of each prompt that must not be used to the name of its set. If no
+    prompt is left, raises ``BadInput``. Its message says `none is left to` and then ``use``.
     """
     kept: dict[str, Row] = {}
     rejects: list[Row] = []

@@ -51,7 +51,7 @@ def target(
 ) -> TuningTarget | str:
     """Return the tuning target of a prompt, or the reason why the prompt can't be used.
 
-    ``encode`` returns each text's tokens, or its problem. As in ``disclosure probe``, a pair is
+    ``encode`` returns a text's tokens, or a problem. As in ``disclosure probe``, a pair is
     left out if the tokenizer can't spell one of its words after the prompt.
 
     >>> ids = {" ": 1, "h": 2, "H": 3, "e": 4, "s": 5, "S": 6}
@@ -80,8 +80,8 @@ def target(
 class WordReader:
     """A causal ``transformers`` model that reads texts, with the token ``bos`` before each.
 
-    One pass reads the texts of several prompts if they have at most ``n_tokens`` tokens in all,
-    including padding. Otherwise it reads the texts of one prompt.
+    One pass reads the texts of several prompts if these texts have at most ``n_tokens`` tokens in
+    all, including padding. Otherwise, a pass reads the texts of one prompt.
     """
 
     model: Any
@@ -121,7 +121,7 @@ class WordReader:
         logits = output.logits.to(torch.promote_types(output.logits.dtype, torch.float32))
         of_words = [(target.prompt, word) for target in targets for word in target.words.values()]
         forms = [(prompt, added) for prompt, word in of_words for added in word]
-        # For each token of a form: the form, the text's row, the position that predicts it, its id.
+        # One tuple per token: index of the form, row of the text, predicting position, token id.
         places = [
             (form, row_of[prompt + added[:-1]], len(prompt) + i, token)
             for form, (prompt, added) in enumerate(forms)
@@ -161,7 +161,7 @@ def distance(female: torch.Tensor, male: torch.Tensor) -> torch.Tensor:
 
 
 def total(words: torch.Tensor) -> torch.Tensor:
-    """Return loss L_g, the sum of all words' probabilities, from their log-probabilities.
+    """Return loss L_g, the sum of the probabilities of all words, given their logarithms.
 
     >>> round(total(torch.tensor([0.3, 0.1], dtype=torch.float64).log()).item(), 12)
     0.4

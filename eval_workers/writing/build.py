@@ -43,7 +43,7 @@ def forecast(words: Sequence[str], spec: BuildSpec) -> dict[str, int]:
     """Estimate the requests and tokens of a build if all sentences are usable at the first attempt.
 
     Revisions, repeats, conversions and failed attempts cost more. A sentence of w words counts as
-    1.4 w tokens plus 4 for its number, and a verdict as 8 tokens.
+    1.4 w tokens, its number in a list as 4, and a verdict as 8.
 
     >>> forecast(["tea"], BuildSpec(model="m"))["requests"]  # 2 lists, 10 pairs of 2 verdicts
     22
@@ -152,7 +152,7 @@ def count(
 ) -> dict[str, int | None]:
     """Count the sentences that were kept, rejected, revised and paired.
 
-    ``n_in`` is the number of all sentences that were read. For the offline writer, only words and
+    ``n_in`` is the number of all sentences in the replies. Without a chat model, only words and
     pairs are counted. If pairs have no verdicts, ``n_natural`` is ``None``.
     """
     verdicts = [pair["is_natural"] for pair in pairs if pair.get("is_natural") is not None]
@@ -171,7 +171,7 @@ def count(
 def make_pairs(
     stage: Callable[..., Any], build: Build, words: Sequence[str], spec: BuildSpec, *, offline: bool
 ) -> tuple[list[Row], dict[str, int | None], dict[str, list[Row]]]:
-    """Make pairs with seed words. Return the pairs, the counts, and the rejects of each step.
+    """Make pairs with seed words. Return pairs, the result of ``count``, and each step's rejects.
 
     ``stage`` runs each step. It is called with the step's name, its function and the arguments.
     """

@@ -1,4 +1,4 @@
-"""Options of a benchmark build, and its requests. A configuration file has the same options."""
+"""The options of a benchmark build, and the requests that a build sends to the chat model."""
 
 from __future__ import annotations
 
@@ -102,8 +102,8 @@ class BuildSpec(AskingOptions):
     ) -> Request:
         """Return a request to write ``n`` sentences with a seed word, or to work on ``sentence``.
 
-        If a purpose has several wordings, ``round`` selects one of them in turn. A conversion is
-        requested at temperature 0 first. Later rounds use 0.7 to get a different answer.
+        If a purpose has several wordings, the rounds use them in turn. The first round of a
+        conversion has temperature 0. Later rounds have 0.7, to get a different answer.
 
         >>> spec = BuildSpec(model="m", max_words=7)
         >>> spec.request("generate", "tea", "she", 1, n=2).max_tokens

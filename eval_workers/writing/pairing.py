@@ -1,4 +1,4 @@
-"""Make pairs from sentences by rules. Ask a model if rules can't decide, and to judge pairs."""
+"""Make pairs from sentences. If rules can't decide, ask a model. Also let the model judge pairs."""
 
 from __future__ import annotations
 
@@ -46,9 +46,9 @@ async def template_of(sentence: WrittenSentence, spec: BuildSpec, ask: Ask) -> T
 async def _decided(
     found: Conversion, word: str, spec: BuildSpec, ask: Ask
 ) -> tuple[Conversion, str]:
-    """Ask the model for the sentence with *he*. Return the conversion, and a problem or ``""``.
+    """Ask the model for the sentence with *he*. Return the conversion, and why it failed, if so.
 
-    If an answer changes words other than pronouns, or has no sentence, the request is sent again.
+    If an answer changes words other than pronouns, or has no sentence, the model is asked again.
     """
     problem = ""
     for round in range(1, CONVERSION_ROUNDS + 1):
@@ -75,7 +75,7 @@ def pair_id(word: str, template: str) -> str:
 def paired(
     name: str, sentences: Sequence[WrittenSentence], templates: Sequence[Template]
 ) -> Parsed:
-    """Make pairs from the templates of sentences. Each sentence gives a pair or a reject.
+    """Make a pair from each sentence's template, or a reject if the sentence has a problem.
 
     >>> both = paired("demo", [WrittenSentence("Her tea was hot.", "tea", "she", "r", 1),
     ...                        WrittenSentence("The tea was hers.", "tea", "she", "r", 2)],

@@ -101,8 +101,8 @@ _OURS |= {"from_target": "from", "to_target": "forms", "template": "sentence"}
 def load_released(folder: Path) -> Wordings:
     """Read the wordings from a folder of UnStereoEval's release.
 
-    Raises ``UsageProblem`` if a file is missing, and ``BadInput`` if a file isn't from the release.
-    Also raises the errors of ``load`` about a wording.
+    Raises ``UsageProblem`` if a file is missing. Raises ``BadInput`` if a file isn't from the
+    release, or if a placeholder is unknown or missing.
     """
     revision = folder.parent / "revision.yml"
     content = {

@@ -5,8 +5,9 @@ times. If there are too few sentences, more are requested. Sentences with `she` 
 Then each sentence with `he` is compared with the sentences with `she`, because two sentences that
 differ only in their pronouns would give the same pair twice.
 
-Only a whole word counts, in upper or lower case. A hyphen ends a word, and so does an apostrophe
-after the word. So `the engineer's` contains `engineer`, but `o'clock` doesn't contain `clock`.
+A sentence has to contain the whole word, in upper or lower case. A hyphen may come before the word,
+and a hyphen or an apostrophe after it. So `the engineer's` contains `engineer`, but `o'clock`
+doesn't contain `clock`.
 """
 
 from __future__ import annotations
@@ -52,8 +53,8 @@ class WrittenSentence:
 class Written:
     """The sentences that a model wrote for a seed word. Each is kept, rejected or revised.
 
-    ``rejected`` maps a sentence to the reason why it isn't used. ``n_in`` is the number of all
-    sentences. ``n_revised`` of them were replaced by a revision.
+    ``rejected`` maps each rejected sentence to the reason. ``n_in`` is the number of all sentences
+    in the replies. ``n_revised`` is the number of sentences that a revision replaced.
     """
 
     word: str
@@ -131,7 +132,7 @@ class _Writer:
         return first
 
     def _needs_revision(self, sentence: WrittenSentence, n_wanted: int) -> bool:
-        """Return True if a sentence needs revision. Otherwise, keep or reject the sentence."""
+        """Return True if a sentence needs revision. If not, keep or reject it and return False."""
         fate, reason = self._checked(sentence)
         if fate == "keep" and len(self.written.kept) < n_wanted:
             self.written.kept.append(sentence)
@@ -213,7 +214,7 @@ def has_word(sentence: str, word: str) -> bool:
 
 
 def repeats(sentence: str, others: Sequence[str]) -> str:
-    """Return the problem if a sentence repeats one of ``others``, ignoring pronouns, or ``""``.
+    """Return a problem if a sentence repeats one of ``others``, otherwise ``""``. Ignore pronouns.
 
     >>> repeats("He wound the clock!", ["She wound the clock."])
     'repeats another sentence'
@@ -237,7 +238,7 @@ def _key(sentence: str) -> list[str]:
 
 
 def _words(sentence: str) -> list[str]:
-    """Return the words in lower case, also split at apostrophes, so that `she'd` has `she`."""
+    """Return the words in lower case. An apostrophe ends a word: `she'd` is `she` and `d`."""
     return _WORD.findall(_normal(sentence))
 
 

@@ -40,7 +40,7 @@ from plumbline.warehouse.wordlists import WordList, WordPair
 
 
 def usable_lists(counted: Sequence[wordlists.WordList]) -> dict[str, wordlists.WordList]:
-    """Return {name: list} for the counted lists, and for installed lists that use only their words.
+    """Return {name: list} for the lists ``counted``, and for installed lists that add no targets.
 
     >>> sorted(usable_lists([wordlists.load("gendered")]))
     ['gendered', 'pronouns', 'she-he']
@@ -88,9 +88,9 @@ def associate(
             file's name without its suffix. Words without a weight get no row for this sum.
 
     Returns:
-        ``n_contrasts``, the number of contrasts; ``n_associations``, ``n_deltas`` and ``n_bounds``,
-        the number of rows in each table; and ``n_weighted``, the number of the corpus's words that
-        have a weight (``None`` without ``word_weights``).
+        A dictionary. ``n_contrasts`` is the number of contrasts. ``n_associations``, ``n_deltas``
+        and ``n_bounds`` are the numbers of rows in the three tables. ``n_weighted`` is the number
+        of words in the corpus that have a weight (``None`` without ``word_weights``).
 
     Raises:
         UsageProblem: the corpus is unknown or was imported without counts, or the list can't be
@@ -151,7 +151,7 @@ def associate(
 def _write(
     store: Store, run_id: str, corpus: str, name: str, parts: Iterable[pa.Table], n: int, unit: str
 ) -> int:
-    """Replace a corpus's rows of ``word_<name>`` with ``parts``. Return the number of new rows."""
+    """Replace a corpus's rows of ``word_<name>`` with those in ``parts``. Return their number."""
     staged, n_rows = store.stage(f"word_{name}", {"corpus": corpus}, run_id), 0
     with progress(f"{name}s of {corpus}", unit) as update:
         update(0, n)
@@ -206,7 +206,7 @@ def with_list(store: Store, row: dict[str, Any], name: str) -> list[WordList]:
         return [original, *added]
     Targets(new.targets, language.token_rules).checked()
     lost = set(new.targets) - set(original.targets)
-    if row["targets"] == ALL:  # every word was counted, except stop words that `original` lacks
+    if row["targets"] == ALL:  # only stop words can be missing from the counts
         lost &= stop_words(language.token_rules)
     if lost:
         problem = f"its count lacks the targets {', '.join(sorted(lost))} of list {new.name}"

@@ -1,4 +1,4 @@
-"""Compute MaxPMI: the delta, in a corpus, of the most gendered word of each benchmark pair."""
+"""Compute the MaxPMI of each benchmark pair: the delta of its most gendered word in a corpus."""
 
 from __future__ import annotations
 
@@ -125,7 +125,7 @@ def contrast_of(pair: Mapping[str, Any]) -> str:
 def _deltas(
     store: Store, corpus: str, contrast: str, least_count: int
 ) -> tuple[dict[str, float], int | None]:
-    """Return {word: delta} for known words. Also return ``least_count``, None if all are used."""
+    """Return {word: delta} for known words. Also return ``least_count``, or None if unused."""
     rows = corpus_deltas(store, corpus, contrast)
     n_least = pc.min_element_wise(rows["n_pair_f"], rows["n_pair_m"])
     used = least_count or None if n_least.null_count < rows.num_rows else None
@@ -159,6 +159,6 @@ ORDER BY ALL
 def verdicts(
     store: Store, corpus: str, benchmark: str, contrasts: Iterable[str]
 ) -> list[dict[str, Any]]:
-    """Count kept, dropped and undecided pairs per contrast and limit, without unnatural pairs."""
+    """Count kept, dropped and undecided pairs per contrast and limit. Skip unnatural pairs."""
     key = {"corpus": corpus, "benchmark": benchmark, "contrasts": [*contrasts], "etas": [*ETAS]}
     return rows_of(store.root, _VERDICTS, key)

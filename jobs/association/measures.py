@@ -68,7 +68,7 @@ def lean_bounds(n_f: Floats, n_m: Floats, log_odds: float | Floats) -> Bounds:
     share = expit(log_odds)
 
     def one_sided(n: Floats, n_other: Floats, share: float | Floats) -> tuple[Floats, Floats]:
-        """Return the lower bound of a side's log odds, and the probability of a count >= ``n``."""
+        """Return the lower bound of the log odds, and P(count >= n) if the share is ``share``."""
         positive = np.where(n > 0, n, 1)
         least = betaincinv(positive, n_other + 1, _TAIL)
         with np.errstate(divide="ignore"):
@@ -188,7 +188,7 @@ class CorpusCounts:
         return int(self.n_word[at]) if at >= 0 else 0
 
     def n_pair(self, target: str) -> Ints:
-        """Return how often each word co-occurs with a target."""
+        """Return how often each word co-occurs with ``target``."""
         out = np.zeros(len(self.n_word), np.int64)
         first, last = self._range.get(target, (0, 0))
         out[self._index[first:last]] = self._n_pair[first:last]
@@ -246,7 +246,8 @@ def association_rows(counts: CorpusCounts, targets: Iterable[str]) -> Iterator[p
 def contrasts(lists: Iterable[WordList]) -> dict[str, tuple[WordPair, ...]]:
     """Return {contrast: its word pairs}.
 
-    First come single pairs such as ``she/he``, with weight 1. Then come lists with ``has_mean``.
+    The pairs of the lists, such as ``she/he``, come first. Each is a contrast with weight 1. The
+    lists with ``has_mean`` follow. Each is a contrast of all its pairs.
 
     >>> from plumbline.warehouse import wordlists
     >>> found = contrasts([wordlists.load("she-he"), wordlists.load("gendered")])
@@ -286,7 +287,7 @@ def delta_rows(
     n = len(counts.n_word)
     n_defined, n_used = np.zeros(n, np.int64), np.zeros((2, n), np.int64)
     total = np.zeros(n)
-    # For each target and side, the weight of each pair and the words for which it is defined.
+    # For each target and side, list each pair's weight and the words that co-occur with it.
     terms: dict[tuple[str, int], list[tuple[float, NDArray[np.bool_]]]] = {}
     for pair in pairs:
         both = (counts.n_pair(pair.a) > 0) & (counts.n_pair(pair.b) > 0)

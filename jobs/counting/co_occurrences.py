@@ -18,7 +18,7 @@ from plumbline.jobs.kernel.pair_runs import Ints
 
 @dataclass(frozen=True)
 class Query:
-    """Words to find in a corpus, and the targets whose co-occurrences with them are counted.
+    """Words to find in a corpus, and the targets to find near them.
 
     Attributes:
         words: distinct words to find, or the array of the whole vocabulary.
@@ -59,18 +59,18 @@ class Query:
 
     @cached_property
     def keys(self) -> NDArray[np.uint64]:
-        """A hash of each id's word. The last hash is for words that the corpus left out (id -1)."""
+        """The hash of each word, in order of word ids. Rare words (id -1) share the last hash."""
         digests = (blake2b(w.encode(), digest_size=8).digest() for w in self.vocabulary.to_pylist())
         return np.frombuffer(b"".join([*digests, bytes(8)]), np.uint64)
 
     def ids(self, words: pa.StringArray) -> NDArray[np.int32]:
-        """Return the id of each word, or -1 for a word that the corpus left out."""
+        """Return the id of each word, or -1 for a word that isn't in ``vocabulary``."""
         indices = pc.index_in(words.cast(self.vocabulary.type), value_set=self.vocabulary)
         ids: NDArray[np.int32] = indices.fill_null(-1).to_numpy().astype(np.int32)
         return ids
 
     def table(self, words: Sequence[str] | pa.StringArray) -> NDArray[np.int32]:
-        """Return, for each id, its word's index in ``words``, or -1. The last item is for id -1."""
+        """Map each word id to the word's index in ``words`` or -1. The last item is for id -1."""
         table = np.full(len(self.vocabulary) + 1, -1, np.int32)
         ids = self.ids(words if isinstance(words, pa.Array) else pa.array(words, pa.string()))
         table[ids[ids >= 0]] = np.flatnonzero(ids >= 0)
@@ -78,12 +78,12 @@ class Query:
 
     @cached_property
     def word_table(self) -> NDArray[np.int32]:
-        """For each id, the index of its word in ``words``; see :meth:`table`."""
+        """The :meth:`table` that maps word ids to indices in ``words``."""
         return self.table(self.words)
 
     @cached_property
     def target_table(self) -> NDArray[np.int32]:
-        """For each id, the index of its word in ``targets``; see :meth:`table`."""
+        """The :meth:`table` that maps word ids to indices in ``targets``."""
         return self.table(self.targets)
 
 

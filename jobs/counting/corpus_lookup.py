@@ -28,26 +28,26 @@ def corpus_row(store: Store, corpus: str) -> dict[str, Any]:
 
 
 def corpus_lists(store: Store, row: dict[str, Any]) -> list[wordlists.WordList]:
-    """Return the word list that a corpus was counted with, then lists added later, by name."""
+    """Return the list that a corpus was counted with, then lists added later, sorted by name."""
     rows_of_list: dict[str, list[dict[str, Any]]] = {}
     for entry in store.read("word_list", corpus=row["corpus"]).to_pylist():
         rows_of_list.setdefault(entry["word_list"], []).append(entry)
     if not rows_of_list:
         return [wordlists.load(row["targets"])]
     lists = [wordlists.from_rows(rows) for _, rows in sorted(rows_of_list.items())]
-    # No list is named `all`. If the targets are `all`, the hash identifies the first list.
+    # Put the original list first. Find it by its name, or by its hash if the targets are `all`.
     return sorted(lists, key=lambda x: (x.name != row["targets"], x.hash != row["targets_hash"]))
 
 
 def corpus_language(row: dict[str, Any]) -> languages.Language:
-    """Return a corpus's language and its rules. ``row`` is the corpus's row of table ``corpus``."""
+    """Return a corpus's language. ``row`` is the corpus's row of table ``corpus``."""
     if row["language"] is None:
         return languages.load(languages.ENGLISH)
     return languages.parse(row["language"], row["language_file"])
 
 
 def corpus_contrast(store: Store, corpus: str, contrast: str) -> str:
-    """Return the contrast to use: in a non-English corpus, its first word pair replaces she/he."""
+    """Return ``contrast``. If the corpus isn't English, replace she/he with its first word pair."""
     row = corpus_row(store, corpus)
     if contrast != "she/he" or row["language"] is None:
         return contrast
@@ -102,7 +102,7 @@ def unknown_words(store: Store, corpus: str, words: Sequence[str]) -> dict[str, 
 
 
 def failed_checks(store: Store, corpus: str) -> dict[str, pa.Table]:
-    """Check the tables of a counted corpus. Return {check: wrong rows} for checks that fail.
+    """Check the tables of a counted corpus. Return {failed check: table of wrong rows}.
 
     Each check is a query in ``sql/checks/*.sql``.
 

@@ -33,8 +33,8 @@ class Documents(NamedTuple):
         offsets: index of each document's first value in ``values``, then the length of ``values``.
         row: line number or row number of each document in its shard, from 1.
         source: name of each document's source, or NULL if its record names no source.
-        place: position of each value in its document. Only needed if the words of a phrase were
-            joined into one value, since this moves the values that follow.
+        place: position of each value in its document, before the words of a phrase were joined into
+            one value. ``None`` if no words were joined.
     """
 
     values: NDArray[Any]
@@ -44,7 +44,7 @@ class Documents(NamedTuple):
     place: NDArray[np.int64] | None = None
 
     def places(self, at: NDArray[np.int64], document: NDArray[np.int64]) -> NDArray[np.int64]:
-        """For each value at an index in ``at``, return its position in its document, from 0."""
+        """Return values' positions in their documents, from 0. ``at`` has the values' indices."""
         return at - self.offsets[document] if self.place is None else self.place[at]
 
     def part(self, first: int, end: int) -> Documents:
@@ -56,7 +56,7 @@ class Documents(NamedTuple):
 
     @property
     def document(self) -> NDArray[np.int64]:
-        """For each kept word, the index of its document."""
+        """The index of each kept word's document."""
         return np.repeat(np.arange(len(self.row)), np.diff(self.offsets))
 
 
@@ -71,7 +71,7 @@ def readable(tokens: Path) -> Iterator[None]:
 
 
 def _values(words: pa.Table, value_of: ValueOf) -> NDArray[Any]:
-    """Return an array that has each word's value at index ``word_id``."""
+    """Return the words' values in an array that is indexed by word id."""
     ids = words["word_id"].to_numpy()
     values = value_of(words["word"].combine_chunks())
     by_id = np.zeros(int(ids.max(initial=-1)) + 1, values.dtype)
@@ -134,7 +134,7 @@ class Evidence:
         """Yield a shard's documents in batches, with a value for each kept word.
 
         Args:
-            value_of: returns the values of a file's words, always with the same dtype.
+            value_of: function that returns the values of a file's words, always with one dtype.
 
         Raises:
             BadInput: a file is damaged.
@@ -159,7 +159,7 @@ class Evidence:
 
     @cached_property
     def sources(self) -> tuple[str | None, ...]:
-        """Names of the documents' sources in order of appearance, without reading the documents.
+        """Names of the documents' sources, in order of appearance. Only source columns are read.
 
         Raises:
             BadInput: a file is damaged.

@@ -58,7 +58,7 @@ class LocalEngine:
         self._memory_bytes = memory_bytes
 
     def count(self, shards: Sequence[str], job: ShardJob, update: Update) -> list[ShardLedger]:
-        """Count the shards. Return their ledgers in any order. Several threads call ``update``."""
+        """Count the shards. Return their ledgers in any order. Several threads report progress."""
         left, done = deque(shards), list[ShardLedger]()
         update(0, len(shards))
 
@@ -83,7 +83,7 @@ class LocalEngine:
                 stack.callback(helper.close)
             pool = stack.enter_context(ThreadPoolExecutor(max(n_helpers, 1)))
             for helper in helpers:
-                stack.callback(helper.process.kill)  # so that its thread stops waiting for it
+                stack.callback(helper.process.kill)  # after an error, don't wait for its shard
             parts = [pool.submit(count_remaining, helper.count) for helper in helpers]
             count_remaining(job.count)
             for part in parts:
@@ -140,7 +140,7 @@ def n_processes(shards: Sequence[str]) -> int:
     n_bytes = 0
     for shard in shards:
         with suppress(OSError):
-            remote = isinstance(located(shard), Address)  # don't ask its server for the size
+            remote = isinstance(located(shard), Address)  # without asking the server for the size
             n_bytes += BYTES_PER_HELPER if remote else max(os.stat(shard).st_size, _LEAST_BYTES)
     return max(1, min(n_cores(), len(shards), 1 + n_bytes // BYTES_PER_HELPER))
 
@@ -176,7 +176,7 @@ class _Helper:
         return reply
 
     def close(self) -> None:
-        """Close the pipes and wait for the process to end. No thread may still read the pipes."""
+        """Close the pipes and wait for the process to end. No other thread may use the pipes."""
         with suppress(BrokenPipeError), self.process:
             pass
 

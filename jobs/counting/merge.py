@@ -37,7 +37,7 @@ WORDS = "SELECT word, CAST(sum(n_word) AS BIGINT) AS n_word FROM partials GROUP 
 
 @dataclass(frozen=True)
 class Output:
-    """A partition of a table, for merged counts. It can be pickled, so Spark's tasks can use it.
+    """The partition of a table that merged counts are written to. Spark's tasks get pickled copies.
 
     Attributes:
         constants: {column: value} for columns that have the same value in all rows.
@@ -52,7 +52,7 @@ class Output:
     targets: tuple[str, ...] = ()
 
     def write_part(self, name: str, batches: Iterable[pa.RecordBatch]) -> int:
-        """Write rows to a file of the partition. Return their number, including rare words."""
+        """Write the rows to a file, except those of rare words. Return the number of all rows."""
         n_rows = 0
 
         def complete(batch: pa.RecordBatch) -> pa.RecordBatch:
@@ -74,9 +74,9 @@ class PairSum(NamedTuple):
     """Partial counts of pairs, to be added up.
 
     Attributes:
-        files: Parquet files with word, target and n_pair. A file in the list twice counts twice.
+        files: Parquet files with word, target and n_pair. A file that is listed twice counts twice.
         words: all words to keep, sorted. Rows with any other word are left out.
-        both_ways: count each row of two different words again with word and target exchanged.
+        both_ways: count each row twice if its words differ, the second time with the words swapped.
         work: directory for the runs, which take at most 16 bytes per row of ``files``, or 32 bytes
             with ``both_ways``.
         memory_bytes: memory that sorting may use, besides the memory of ``words``.
@@ -153,7 +153,7 @@ class PairSum(NamedTuple):
                     yield (target << 32 | word)[is_mixed], counts[is_mixed]
 
     def _batches(self, n_rows: int, update: Update) -> Iterator[pa.Table]:
-        """Yield the rows of all files. Small files share a batch, which saves looking up words."""
+        """Yield the rows of all files. Small files share a batch, so fewer words are looked up."""
         waiting: list[pa.RecordBatch] = []
         update(0, len(self.files))
         for n_read, path in enumerate(self.files, 1):

@@ -82,7 +82,7 @@ def partials_directory(
 def is_counted(directory: Path, shard: Path) -> bool:
     """Return whether this shard's content was counted.
 
-    The shard is read only if ``directory`` exists. Raises ``BadInput`` if it can't be read.
+    Without a ``directory``, the shard isn't read. Raises ``BadInput`` if the shard can't be read.
     """
     return directory.is_dir() and (directory / fingerprint(shard)).exists()
 
@@ -141,7 +141,7 @@ class ShardJob:
     Attributes:
         directory: directory of the partial counts.
         read_ahead: decompress in a separate thread, which needs a core of its own.
-        staging: directory for unfinished counts, on the same disk as ``directory``, its default.
+        staging: directory for unfinished counts. Default: ``directory``. Both must be on one disk.
     """
 
     directory: str
@@ -208,7 +208,7 @@ def check_failed(
     ledgers: Sequence[ShardLedger],
     effect: str = "left out of the counts; the rest is counted; rejects are in table `reject`",
 ) -> None:
-    """If any shard failed, raise an error that names the first such shard and the ``effect``.
+    """If any shard failed, raise an error that names the first one and ends with ``effect``.
 
     The error is ``Interrupted`` if a failed shard's server could not be reached, else ``BadInput``.
     """
@@ -219,14 +219,14 @@ def check_failed(
 
 
 def _token_writer(path: Path, schema: pa.Schema) -> pq.ParquetWriter:
-    """Open a writer of word ids. It stores their high bytes together, since most of them are 0."""
+    """Open a writer of word ids. It stores the ids' high bytes together, to save space."""
     return pq.ParquetWriter(
         path,
         schema,
         compression="lz4",
         use_dictionary=["source"],
         write_statistics=False,
-        write_batch_size=1 << 16,  # a quarter faster than Arrow's default of 1,024
+        write_batch_size=1 << 16,  # makes writing a quarter faster than the default, 1,024
         column_encoding={"tokens.list.element": "BYTE_STREAM_SPLIT"},
     )
 
@@ -234,11 +234,11 @@ def _token_writer(path: Path, schema: pa.Schema) -> pq.ParquetWriter:
 class _Writer:
     def __init__(self, folder: Path) -> None:
         self._folder = folder
-        self._kinds: dict[str, str] = {}  # each file's kind, by the file's name
+        self._kinds: dict[str, str] = {}  # {file name: kind}
         self._tokens: pq.ParquetWriter | None = None
 
     def write(self, kind: str, table: pa.Table) -> None:
-        """Write a table to a new file. Tables of tokens share one until their words are written."""
+        """Write a table to a new file. Token tables share a file until a table of words comes."""
         if kind == "rejects" and not table.num_rows:
             return
         if kind == "tokens":
@@ -256,7 +256,7 @@ class _Writer:
         return self._folder / name
 
     def publish(self, ledger: ShardLedger, folder: Path) -> None:
-        """Make these files the shard's partial counts, unless another process was faster."""
+        """Make these files the shard's partial counts, unless another process has done so first."""
         files = {x: [kind, sha256_of(self._folder / x)] for x, kind in self._kinds.items()}
         content = json.dumps({**ledger.row(), "files": files})
         (self._folder / _LEDGER).write_text(content, encoding="utf-8")

@@ -74,7 +74,7 @@ def _sources(path: Path, field: str | None) -> Iterator[str | None]:
                 if pa.types.is_large_string(values.type):
                     yield from map(decoded, values.cast(pa.large_binary()).to_pylist())
         except BadInput:
-            pass  # no such column, or a damaged file: reading its texts will raise the error
+            pass  # no such column. If the file is damaged, reading its texts will fail.
     yield from repeat(None)
 
 
@@ -156,7 +156,7 @@ def _long_line(
 
 def _last_newline(buf: NDArray[np.uint8], start: int, end: int) -> int:
     """Return the index just after the last newline in buf[start:end], or 0 if there is none."""
-    # The newline is nearly always in the last kilobytes, so search them first and copy little.
+    # The newline is nearly always in the last kilobytes, so search backwards in small pieces.
     for low in range(end - 4096, start - 4096, -4096):
         at = buf[max(low, start) : low + 4096].tobytes().rfind(b"\n")
         if at >= 0:

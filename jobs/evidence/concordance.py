@@ -133,7 +133,7 @@ class OccurrenceSample:
 
 
 def _lowest(records: _Records, n: int) -> _Records:
-    """Return the ``n`` lowest-ranked records of each word and side, only one for each rank."""
+    """Return the records with the ``n`` lowest ranks of each word and side, one record per rank."""
     keys = ("row", "shard", "rank", "side", "word")  # lexsort sorts by its last key first
     records = records[np.lexsort([records[key] for key in keys])]
     key, rank = records["word"] * 2 + records["side"], records["rank"]
@@ -258,7 +258,7 @@ def _from_texts(
 
 
 def _parts(text: str, spans: Sequence[tuple[int, int]], start: int, end: int, target: int) -> Row:
-    """Return the text of chunks start..end, and text around it that includes chunk ``target``."""
+    """Return the text of chunks start..end, and its context, which includes chunk ``target``."""
     first = max(min(start, target) - _N_CONTEXT, 0)
     last = min(max(end, target) + _N_CONTEXT, len(spans) - 1)
     cuts = spans[first][0], spans[start][0], spans[end][1], spans[last][1]
@@ -289,7 +289,7 @@ def concordance(store: Store, corpus: str, query: str, sampling: Sampling) -> tu
     sample = OccurrenceSample(question, sampling)
 
     def count(shard: int, found: Occurrences, hashes: Hashes) -> Ints:
-        """Count all occurrences, occurrences near a ``NEAR`` word, and pairs, in each document."""
+        """Count occurrences, occurrences near a ``NEAR`` word, and ``n_pair``, per document."""
         every = np.arange(found.at.size)
         # Treat all words after NEAR as one target. Without NEAR, an occurrence is its own target.
         occurrence, at = (found.occurrence, found.target_at) if context else (every, found.at)
@@ -331,7 +331,7 @@ def ratio(
     for the log odds of a share. A share of 0 or 1 gets the exact interval for D trials.
 
     All values are ``None`` if ``of`` sums to 0. The interval is ``None`` if C is below
-    ``LEAST_CLUSTERS``. For a share of 0 or 1, D is compared instead of C.
+    ``LEAST_CLUSTERS``. For a share of 0 or 1, D must reach that limit instead of C.
 
     >>> row = ratio("share", [2, 3, 1, 1, 1], [2, 3, 1, 1, 1], range(5), is_share=True)
     >>> round(row["share_low"], 6)  # 0.025 ** (1 / 5)

@@ -129,7 +129,7 @@ def _answer(
     tables: Sequence[str],
     asked: Row,
 ) -> dict[str, list[Row]]:
-    """Run each query, and replace the rows of ``words`` in ``tables``. Return the new rows."""
+    """Run each query. Replace the rows of ``words`` in the ``tables``, and return the new rows."""
     key = {"corpus": inquiry.corpus, "contrast": inquiry.contrast, "word": ""}
     rows: dict[str, list[Row]] = {table: [] for table in tables}
     with recorded(store, "why", inquiry.config(asked)) as run_id:
@@ -155,7 +155,7 @@ def _answer(
 class _Inquiry:
     """The corpus and contrast to explain, and the settings.
 
-    The query has no words yet. ``n_word`` is how often each word of its vocabulary occurs.
+    ``query`` has no words to find yet. ``n_word`` is how often each word of its vocabulary occurs.
     """
 
     evidence: Evidence
@@ -230,7 +230,7 @@ def _rows_by_table(inquiry: _Inquiry, query: Query, tables: Sequence[str]) -> di
 
 
 def _copies(inquiry: _Inquiry, index: Index) -> list[Row]:
-    """Return rows of ``word_copies``: leans that count each document once, without its copies."""
+    """Return rows of ``word_copies``: the leans if all copies of a document count as one."""
     _, first = np.unique(index.text_hash, return_index=True)
     is_first = np.isin(np.arange(index.text_hash.size), first)
     documents, words = index.pairs.within(is_first), np.unique(index.pairs.word)
@@ -273,7 +273,7 @@ def _neighbours(query: Query, found: Occurrences, occurrence: Ints) -> tuple[Int
     """Find the words less than a window away from the given occurrences.
 
     Return two arrays, with one item per word found: the index of the occurrence, and the word's id.
-    Targets, and rare words that the corpus left out, are skipped.
+    Targets and rare words (id -1) are skipped.
     """
     ids, offsets = found.documents.values, found.documents.offsets
     is_target = query.table(query.listed) >= 0

@@ -2,7 +2,7 @@
 
 One pass over the documents finds each occurrence of a word, and the targets less than a window
 away (``Occurrences``). An ``Index`` has one row per document, and one row per word and target that
-co-occur in a document. Everything that Plumbline says about a word's lean is computed from these.
+co-occur in a document. All that Plumbline says about a word's lean is computed from these two.
 """
 
 from __future__ import annotations
@@ -72,7 +72,7 @@ class CoOccurrences(NamedTuple):
         return self._replace(unit=unit, word=word[word >= 0], target=target, n=n)
 
     def by(self, clusters: str) -> CoOccurrences:
-        """Return the counts for each `document` or for each `source`, whichever ``clusters`` is."""
+        """Return the counts with ``clusters`` (`document` or `source`) as units."""
         if clusters == "document":
             return self
         sources, unit = np.unique(self.source, return_inverse=True)
@@ -128,7 +128,7 @@ class Index:
 
     @property
     def n_copies(self) -> Ints:
-        """Number of copies of each document, including itself."""
+        """Number of copies of each document, including the document itself."""
         _, inverse, n = np.unique(self.text_hash, return_inverse=True, return_counts=True)
         return n[inverse]
 
@@ -292,7 +292,7 @@ def parsed(store: Store, corpus: Row, query: str) -> tuple[str, tuple[str, ...]]
 
 
 def normalised(query: str) -> str:
-    """Return a query with single spaces, and with the text before ``NEAR`` in lower case.
+    """Return a query with single spaces. Put the text before ``NEAR`` in lower case.
 
     >>> normalised("Old  Nurse NEAR  FEMALE")
     'old nurse NEAR FEMALE'
@@ -306,8 +306,8 @@ def of_phrase(
 ) -> Query:
     """Return a copy of ``query`` that finds one word or phrase.
 
-    If there are ``context`` words, only occurrences near one of them count. Results show the phrase
-    as ``name``, by default ``text``.
+    If there are ``context`` words, only occurrences near one of them count. In results, the
+    phrase is called ``name`` (default: ``text``).
 
     Raises ``UsageProblem`` for a phrase that is too long or has a word that isn't in the corpus.
     """

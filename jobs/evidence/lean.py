@@ -1,4 +1,4 @@
-"""Compute how far words lean to one gender, with intervals from documents or sources."""
+"""Compute how far words lean to one gender. Intervals use documents or sources as clusters."""
 
 from __future__ import annotations
 
@@ -37,8 +37,8 @@ class Leans(NamedTuple):
             defined, the number of documents with any co-occurrence.
         n_clusters: number of clusters (documents, or whole sources) with such a co-occurrence.
         n_pair_f, n_pair_m: number of co-occurrences with female and with male words. If any pair
-            is defined, these are the words of defined pairs with a weight. Otherwise they are all
-            words of the side.
+            is defined, only the words of defined pairs with a weight other than 0 are used.
+            Otherwise all words of the side are used.
         n_defined: number of pairs that are defined for the word.
         delta_nats: weighted mean delta of the defined pairs; NaN if no defined pair has a weight.
         delta_nats_se: cluster-robust standard error of delta; NaN with fewer than two clusters.
@@ -85,7 +85,7 @@ def leans(
     If no pair is defined, each cluster counts as one co-occurrence, divided between the sides in
     proportion to the word's co-occurrences. These counts give the exact interval of
     ``measures.lean_bounds``. For example, if a word is near *he* in forty documents and near *she*
-    in none, it leans to *he* by at least the bound nearer 0.
+    in none, one bound is infinite. The word leans to *he* by at least the other bound.
 
     Args:
         counted: co-occurrences in each cluster.
@@ -156,7 +156,7 @@ def _first_rows(unit: Ints, word: Ints) -> Bools:
 
 
 def _squared_influences(counted: CoOccurrences, near: Floats, target: Floats) -> Floats:
-    """Return, for each word, the sum of the squared influences of all units.
+    """Return the sum of the squared influences of all units, for each word.
 
     A unit's influence is the weighted sum of the word's co-occurrences in the unit, minus the
     weighted sum of the targets' occurrences in the unit.

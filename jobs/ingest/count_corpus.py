@@ -1,4 +1,4 @@
-"""Count a corpus. An engine counts each shard, then adds up the shards' counts in tables."""
+"""Count a corpus: count its shards, add up their counts, and write the corpus's tables."""
 
 from __future__ import annotations
 
@@ -50,7 +50,7 @@ def engine_of(store: Store, memory_bytes: int, master: str | None = None) -> Eng
 
 
 def on_spark(master: str | None) -> bool:
-    """Return whether to use Spark: if a master or Spark settings are given, or in spark-submit."""
+    """Return True if a master or Spark settings are given, or if spark-submit runs this process."""
     variables = ("PLUMBLINE_SPARK_CONF", "PYSPARK_GATEWAY_PORT")
     return bool(master or any(map(os.environ.get, variables)))
 
@@ -159,7 +159,7 @@ class _Merge:
     run_id: str
 
     def write(self) -> Counted:
-        """Write the tables. Without ``replace``, do nothing if they already have these counts."""
+        """Write the tables, unless they hold these counts already and ``replace`` is not set."""
         store, options, ledgers = self.store, self.options, tuple(self.ledgers)
         key = {"corpus": self.corpus}
         before = store.read("corpus", **key).to_pylist()
@@ -218,7 +218,7 @@ class _Merge:
         ]
 
     def _corpus_row(self, n_words: int, n_kept: int, n_tokens: int) -> dict[str, Any]:
-        """Return the row of ``corpus``. ``n_tokens`` is how often the ``n_kept`` words occur."""
+        """Return the row of ``corpus``. The ``n_kept`` kept words occur ``n_tokens`` times."""
         totals = {name: sum(getattr(x, name) for x in self.ledgers) for name in TOTALS[1:]}
         n_failed = sum(x.status == "failed" for x in self.ledgers)
         return {

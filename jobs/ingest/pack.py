@@ -67,7 +67,7 @@ def text_files(sources: Sequence[Path]) -> dict[Path, str]:
 def source_kind(names: Collection[str]) -> str:
     """Return whether the source of each document is its `folder` or its `file`.
 
-    The source is the file if all files are in one folder and there are at most a hundred.
+    The source is the file if there are at most a hundred files, all in the same folder.
 
     >>> source_kind(["letters/a.txt", "letters/b.txt"]), source_kind(["x/a.txt", "y/b.txt"])
     ('file', 'folder')
@@ -80,7 +80,7 @@ def pack_files(store: Store, files: Mapping[Path, str], out: Path, run_id: str) 
     """Write each file as a document of the shard ``out``, in the order given.
 
     ``files`` is the result of ``text_files``. Each record has the file's name in ``meta.file``, and
-    its source (that name or the folder, see ``source_kind``) in ``meta.pile_set_name``.
+    its source in ``meta.pile_set_name``. ``source_kind`` says what the source is.
 
     A file is rejected if it can't be read, isn't UTF-8 or has only white space. It is also rejected
     if more than a quarter of its characters are NUL, as in UTF-16. Each rejected file gets a row in

@@ -83,18 +83,17 @@ def import_statistics(
     :func:`~plumbline.jobs.association.associations.associate` computes its tables. Words that have
     no counts in the PMI file keep the released delta, without a standard error.
 
-    The number of kept tokens isn't in the file. It is computed as ``counts / freq``, rounded, which
-    must be the same in more than half of the usable rows. All other rows are rejected. Importing
+    The number of kept tokens isn't in the file. It is computed as ``counts / freq``, rounded. More
+    than half of the usable rows must agree on the number, and the others are rejected. Importing
     the same file again changes only the column ``run_id``.
 
     Args:
         path: the table, plain or gzipped, or a directory with the table in it or in its ``data/``.
 
     Returns:
-        ``corpus``, its name; ``n_words`` and ``n_rejected``, the number of imported and of rejected
-        rows; ``n_tokens``, the number of kept tokens, including words that the table lacks; and
-        ``n_counted`` and ``n_uncounted``, the number of used and of rejected rows of the PMI file
-        (``None`` without the file).
+        A dictionary. ``corpus`` is the name. ``n_words`` and ``n_rejected`` count the imported and
+        rejected rows of the table. ``n_counted`` and ``n_uncounted`` count those of the PMI file
+        (``None`` without it). ``n_tokens`` counts kept tokens, including words not in the table.
 
     Raises:
         UsageProblem: a corpus of that name was counted from shards, or another command writes it.
@@ -201,10 +200,10 @@ def read_pmi(file: Path) -> Iterator[ReleasedRow]:
 
 
 def _of_one_total(file: Path, rows: list[ReleasedRow]) -> tuple[list[ReleasedRow], int]:
-    """Return the rows, and the ``total`` that more than half of the usable rows have.
+    """Return the rows, and the ``total`` (number of kept tokens) of most rows.
 
-    Rows with another ``total`` are marked as unusable. Raises ``BadInput`` if no value is in more
-    than half of the rows, or if the words occur more than ``total`` times.
+    Rows with another ``total`` and repeated words are marked as unusable. Raises ``BadInput`` if no
+    ``total`` is shared by most usable rows, or if the words occur more than ``total`` times.
     """
     totals = [int(r.values["total"]) for r in rows if not r.reason]
     if not totals:
@@ -231,7 +230,7 @@ def _of_one_total(file: Path, rows: list[ReleasedRow]) -> tuple[list[ReleasedRow
 
 
 class _Counts(NamedTuple):
-    """Counts from the PMI file (table of word, target and n_pair), K, and the rows of the file."""
+    """The counts that the PMI file gives (word, target, n_pair), the constant K, and its rows."""
 
     pairs: pa.Table
     per_token: float
@@ -271,7 +270,7 @@ def _released_counts(file: Path, known: Mapping[str, ReleasedRow]) -> _Counts:
         count = per_token * scaled
         n_pair = np.rint(count)
         is_whole = (n_pair >= 1) & (np.abs(count - n_pair) <= _ROUNDING * count) & (count < 2**53)
-    for i in np.flatnonzero(~is_whole)[::-1]:  # in reverse, so that a row's first problem stays
+    for i in np.flatnonzero(~is_whole)[::-1]:  # in reverse, because the reason set last is kept
         k, g = cells[i]
         reason = f"{_PREFIX}{g} gives {count[i]:,.4f} co-occurrences, expected a whole number"
         rows[k] = replace(rows[k], reason=reason)
@@ -301,7 +300,7 @@ def _problem(row: ReleasedRow, known: Mapping[str, ReleasedRow]) -> str:
 
 
 def _list_of(targets: Collection[str]) -> WordList:
-    """Make a word list of the targets, with all pairs of targets that are in list `gendered`."""
+    """Make a word list of the targets. It has the pairs of `gendered` whose words are targets."""
     known = load("gendered")
     pairs = tuple(p for p in known.pairs if p.a in targets and p.b in targets)
     paired = {word for p in pairs for word in (p.a, p.b)}

@@ -1,9 +1,9 @@
 """Cache compiled functions on disk, and let only one process at a time compile a function.
 
-Numba's own cache has two problems. It checks only the source file of the cached function, and so
-misses changes in functions that are called from other files. And its directory depends on the path
-of the source file, which on a cluster differs for every application. Here the directory's name is a
-hash of all kernel sources.
+Numba's own cache has two problems. It checks only the source file of a cached function. So Numba
+misses changes in other files whose functions it calls. Also, its directory depends on the path of
+the source file. On a cluster, this path differs for every application. Here the directory's name is
+a hash of all kernel sources.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ _Function = TypeVar("_Function", bound=Callable[..., object])
 def user_cache(*parts: str) -> Path:
     """Return a directory in the user's cache directory, creating it if missing.
 
-    If it isn't writable, return a temporary directory of this process.
+    If that directory isn't writable, return one in this process's temporary directory.
     """
     path = platformdirs.user_cache_path("plumbline").joinpath(*parts)
     with suppress(OSError):
@@ -61,7 +61,7 @@ def sources_hash() -> str:
 
 @cache
 def kernel_directory() -> Path:
-    """Create and return the directory of compiled functions (in NUMBA_CACHE_DIR if that is set)."""
+    """Create and return the cache directory. It is in NUMBA_CACHE_DIR if that variable is set."""
     root = os.environ.get("NUMBA_CACHE_DIR")
     path = Path(root) / sources_hash() if root else user_cache("kernels", sources_hash())
     path.mkdir(parents=True, exist_ok=True)
@@ -74,7 +74,7 @@ def compiled(function: _Function) -> _Function:
     options: dict[str, Any] = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
     dispatcher = numba.njit(**options)(function)
     template = dispatcher.get_call_template
-    # Numba gives a literal argument, such as 0, a type of its own and would compile again for it.
+    # Numba gives a literal argument, such as 0, its own type. Compile only for the general type.
     dispatcher.get_call_template = lambda args, kws: template(
         [types.unliteral(arg) for arg in args], kws
     )
@@ -130,7 +130,7 @@ class KernelLocator:
         return str(self._line)
 
 
-# Make Numba try this locator before its own ones, unless the user chose locators.
+# Make Numba try this locator before Numba's locators, unless the user chose locators.
 if "NUMBA_CACHE_LOCATOR_CLASSES" not in os.environ:
     _defaults = ("UserProvided", "InTree", "UserWide", "IPython", "Zip")
     _names = [f"{__name__}.KernelLocator", *(f"{name}CacheLocator" for name in _defaults)]

@@ -1,8 +1,8 @@
 """Count how often kept tokens co-occur in a document, with either counting rule, in compiled code.
 
 Ids below the number of targets are targets. Only pairs of a word and a target are counted. If two
-different targets co-occur, two pairs are counted, so that each is once the word and once the
-target. If all pairs are counted, two words are one pair, whatever their order.
+different targets co-occur, two pairs are counted. Each target is the word of one of the pairs and
+the target of the other. If all pairs are counted, the order of a pair's words doesn't matter.
 """
 
 from __future__ import annotations
@@ -60,9 +60,9 @@ class PairState:
     all_pairs: int
     distinct: int  # Address of scratch memory for the distinct words of a window.
     start: int  # Index of the document's first id.
-    first: int  # Index of the next id to count pairs of.
-    tallied: int  # Index of the next id to count as a word.
-    n_gone: int  # Number of the document's ids that were counted and dropped.
+    first: int  # Index of the next id whose pairs will be counted.
+    tallied: int  # Index of the next id that will be counted as a word.
+    n_gone: int  # Number of the document's ids that were counted and then removed.
     n_documents: int
     n_kept: int
     n_pairs: int
@@ -105,9 +105,9 @@ def _drop_old_ids(p: PairState, ids: IdState) -> None:
 
 @EntryPoint
 def count_pairs(p: PairState, words: WordState, ids: IdState) -> bool:
-    """Count pairs by the rule ``pairs``: once for every two tokens less than ``window`` apart.
+    """Count pairs by the rule ``pairs``: count any two tokens that are less than ``window`` apart.
 
-    Return False if ``rows`` is full. The caller then empties it and calls again.
+    Return False if ``rows`` is full. The caller then empties ``rows`` and calls again.
     """
     while True:
         end = _count_words(p, words, ids)
@@ -115,7 +115,7 @@ def count_pairs(p: PairState, words: WordState, ids: IdState) -> bool:
         if p.all_pairs:
             if not _add_all_rows(p, ids.ids, end):
                 return False
-        # A target is paired with words on both sides, so the words after it must be known.
+        # A target is also paired with words after it, so wait until these have been scanned.
         elif not _count_near_targets(p, ids.ids, end if is_whole else end - p.window + 1, end):
             return False
         if not is_whole:
@@ -132,8 +132,8 @@ def count_pairs(p: PairState, words: WordState, ids: IdState) -> bool:
 def _count_near_targets(p: PairState, ids: int, stop: int, end: int) -> bool:
     """Count the words around the targets before index ``stop``. Return False if ``rows`` is full.
 
-    Every pair with a rare word is written to ``p.rows``, and counted later. So the inner loops
-    need no slow look-up, and no branch that depends on a word.
+    Pairs with rare words are written to ``p.rows`` and counted later. The inner loops are fast
+    because they search no hash table, and because they have no branch that depends on a word.
     """
     n_targets, reach = p.n_targets, p.window - 1
     j, rows, n_rows = p.first, p.rows, p.n_rows
@@ -148,13 +148,13 @@ def _count_near_targets(p: PairState, ids: int, stop: int, end: int) -> bool:
             word = get32(ids, i)
             cell = min(word, DENSE_WORDS)
             put32(column, cell, get32(column, cell) + 1)
-            # Write the row even for a frequent word. The next row then overwrites it.
+            # Store the row even if the word is frequent. The next row then overwrites this row.
             put64(rows, n_rows, word * n_targets + target)
             n_rows += np.int64(word >= DENSE_WORDS)
         for i in range(j + 1, min(end, j + reach + 1)):
             word = get32(ids, i)
             cell = min(word, DENSE_WORDS)
-            # The loop above counts pairs of two occurrences of the same target.
+            # Skip pairs of two occurrences of one target. The loop above has counted them.
             put32(column, cell, get32(column, cell) + np.int64(word != target))
             put64(rows, n_rows, word * n_targets + target)
             n_rows += np.int64(word >= DENSE_WORDS)
@@ -186,10 +186,10 @@ def _add_all_rows(p: PairState, ids: int, end: int) -> bool:
 
 @EntryPoint
 def count_windows(p: PairState, words: WordState, ids: IdState) -> bool:
-    """Count pairs by the rule ``windows``: once per window that contains both words.
+    """Count pairs by the rule ``windows``: count a pair once in each window with both words.
 
-    A window starts at every position. A word is paired with itself in windows that contain it
-    twice. Return False if ``rows`` is full, like :func:`count_pairs`.
+    A window starts wherever ``window`` words are left. If a window contains a word more than once,
+    the word is also paired with itself. Return False if ``rows`` is full.
     """
     while True:
         end = _count_words(p, words, ids)
@@ -214,7 +214,7 @@ def count_windows(p: PairState, words: WordState, ids: IdState) -> bool:
 @compiled
 def _count_window(p: PairState, ids: int, low: int, high: int) -> None:
     distinct, repeated, seen = 0, 0, p.distinct
-    # Item k of `seen` is 2 * id of the k-th distinct word, plus 1 if the word occurs again.
+    # Item k of `seen` is twice the id of the k-th distinct word, plus 1 if the word is repeated.
     for j in range(low, high):
         word = get32(ids, j)
         k = 0
@@ -252,7 +252,7 @@ def _add_rows(p: PairState) -> None:
     for k in range(p.n_rows):
         key = np.uint64(get_int(p.rows, k) + 1)
         at = slot_of(key, p.mask)
-        # After the last row, this reads arbitrary numbers. Prefetching their slots does no harm.
+        # Near the end, this reads beyond the last row. Prefetching a wrong slot does no harm.
         ahead = np.uint64(get_int(p.rows, k + _AHEAD) + 1)
         prefetch(p.table + 16 * slot_of(ahead, p.mask))
         while get64(p.table, 2 * at) != key:
@@ -266,7 +266,7 @@ def _add_rows(p: PairState) -> None:
 
 
 class TargetPairs:
-    """Counts the pairs of a word and a target."""
+    """Counts how often each word co-occurs with each target."""
 
     def __init__(self, targets: Sequence[str], rule: str, window: int) -> None:
         self._targets = targets
@@ -275,7 +275,7 @@ class TargetPairs:
         self._most_in_a_cell, self._is_done = 0, True
         n_rows = _ROWS + (2 * window if rule == "pairs" else window * window)
         self._rows = np.empty(n_rows + _AHEAD, np.int64)
-        # With twice as many slots as rows, doubling a full table once makes enough room.
+        # Since the table has at least 2 * n_rows slots, doubling it once makes enough room.
         self._table = np.zeros((1 << max(14, (2 * n_rows - 1).bit_length()), 2), np.uint64)
         self._distinct = np.empty(window, np.int64)
         s = self.state = new_record(PairState)
@@ -295,7 +295,7 @@ class TargetPairs:
         return bool(table_has_room and self._most_in_a_cell < _CELL_LIMIT)
 
     def growth(self, need: int) -> int:
-        """Return the bytes that :meth:`grow` needs, or above any limit if a count may overflow."""
+        """Return how many bytes :meth:`grow` needs, or a huge number if a count may overflow."""
         return 2 * self._table.nbytes if self._most_in_a_cell < _CELL_LIMIT else Limits.n_bytes
 
     def grow(self, need: int) -> None:
@@ -305,10 +305,10 @@ class TargetPairs:
         self._publish()
 
     def count(self, words: WordState, ids: IdState) -> bool:
-        """Count ids. Return False if room ran out. The caller then makes room and calls again."""
+        """Count ids. If False is returned, make room and call again to count the remaining ids."""
         if self._is_done:
-            # The ids are new, not those of a call that ran out of room. Each id is in fewer than
-            # `window` pairs with earlier ids, and ends at most one window.
+            # The last call counted all its ids, so these ids are new. A new id forms fewer than
+            # `window` pairs with earlier ids, and completes at most one window.
             self._most_in_a_cell += self.state.window * int(ids.n)
         self._is_done = bool(self._count(self.state, words, ids))
         _add_rows(self.state)

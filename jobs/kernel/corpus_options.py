@@ -40,10 +40,10 @@ class RecordOptions:
 class CorpusOptions(RecordOptions):
     """Options for counting a corpus.
 
-    With targets ``all``, every kept word is a target, and all stop words are dropped except those
-    in list ``gendered``. Rule ``pairs`` counts every two tokens less than ``window`` apart. Rule
-    ``windows`` counts every window that contains both words. The word lists of ``language`` take
-    precedence over English lists of the same name. Counts don't depend on ``memory_gb``.
+    If ``targets`` is ``all``, every kept word is a target. Stop words are then dropped, except
+    those in the list ``gendered``. The rule ``pairs`` counts two tokens as a pair if they are less
+    than ``window`` tokens apart. The rule ``windows`` counts a pair once in each window with both
+    words. The word lists of ``language`` replace English lists of the same name.
     """
 
     language: Annotated[
@@ -65,7 +65,7 @@ class CorpusOptions(RecordOptions):
             ge=1,
             le=(1 << 63) - 1,
             description="Leave out words that occur fewer times than this in the whole corpus, "
-            "except listed words. A new value needs no --replace, since no text is counted again.",
+            "except listed words. You can change this without --replace; no text is counted again.",
         ),
     ] = 1
     evidence: Annotated[
@@ -93,7 +93,6 @@ class CorpusOptions(RecordOptions):
 
     @property
     def all_pairs(self) -> bool:
-        """Whether every word is a target."""
         return self.targets == ALL
 
     @property
@@ -108,15 +107,18 @@ class CorpusOptions(RecordOptions):
 
     @property
     def word_list(self) -> wordlists.WordList:
-        """The targets' word list, `gendered` for `all`. Raises ``UsageProblem`` if unknown."""
+        """The word list of the targets. For ``all``, this is the list `gendered`.
+
+        Raises ``UsageProblem`` if there is no such list.
+        """
         return self.rules.word_list("gendered" if self.all_pairs else self.targets)
 
     @property
     def listed(self) -> Targets:
         """The words of the word list, as targets.
 
-        Raises ``UsageProblem`` for an unknown list or language, ``BadInput`` for an invalid file,
-        and ``MissingComponent`` for a language that needs spaCy if spaCy isn't installed.
+        Raises ``UsageProblem`` if the list or language is unknown, and ``BadInput`` if a file is
+        invalid. Raises ``MissingComponent`` if the language needs spaCy and that isn't installed.
         """
         from plumbline.jobs.kernel.tokens.tokenizer import Targets
 
@@ -129,7 +131,7 @@ class CorpusOptions(RecordOptions):
         return counted | {"all_pairs": self.all_pairs, "source_field": source_field}
 
     def columns(self) -> dict[str, Any]:
-        """Return these options as columns of ``corpus``. ``options_of`` converts them back."""
+        """Return these options as columns of the table ``corpus``. ``options_of`` reads them."""
         from plumbline.jobs.kernel.tokens.language_tables import tokenizer_version
 
         return {
@@ -147,9 +149,9 @@ class CorpusOptions(RecordOptions):
 
 
 def options_of(row: Mapping[str, Any]) -> CorpusOptions:
-    """Return the options that a corpus was counted with, from its row of ``corpus``.
+    """Return the options with which a corpus was counted, given its row of the table ``corpus``.
 
-    If a word list or language was read from a file, the option is its name, not the path.
+    If a word list or language was read from a file, the option is the name instead of the path.
     """
     names = ("rule", "targets", "language", "text_field", "source_field", "min_count")
     values = {name: row[name] for name in names} | {"window": row["window_tokens"]}

@@ -49,7 +49,6 @@ class ShardCounts:
 
     @property
     def n_documents_in(self) -> int:
-        """Number of documents read, whether counted or rejected."""
         return self.n_documents + self.n_rejected
 
 
@@ -63,11 +62,11 @@ class Counter:
     """Counts the words and pairs of documents.
 
     Args:
-        targets: words whose pairs are counted. If all pairs are counted, the targets only prevent
-            stop words from being dropped.
+        targets: words whose pairs are counted. If all pairs are counted, the targets only specify
+            which stop words to keep.
         options: how pairs are counted. With ``evidence``, ``spill`` also gets the documents.
-        spill: receives tables of counts at the end, and earlier if counts would exceed the limits.
-            If a word or pair is in several tables, the reader must add up its counts.
+        spill: function that gets tables of counts. It is called at the end, and before memory runs
+            out. If a word or pair is in several tables, the reader must add up its counts.
         limits: limits on the counter's memory.
 
     >>> from plumbline.jobs.kernel.corpus_options import CorpusOptions
@@ -112,13 +111,13 @@ class Counter:
         self._source_field = options.kept_source_field or ""
         self._documents = DocumentLog(self._reader, self._source_field)
         self._stream = TokenStream() if options.evidence else None
-        self._is_streamed = False  # True while the stream has ids that aren't counted yet
+        self._is_streamed = False  # True while the stream has word ids that aren't counted yet
         self._rejects: list[dict[str, Any]] = []
         self._n_rejected = self._n_rows = 0
         self._n_drained = 0
 
     def feed_lines(self, block: NDArray[np.uint8], end: int) -> None:
-        """Count the documents in the JSON lines block[:end]. SLACK unused bytes must follow."""
+        """Count the documents in the JSON lines block[:end]. SLACK readable bytes must follow."""
         reader, start = self._reader, address(block)
         reader.next, reader.n_lines, reader.first_row = start, 0, self._n_rows
         sources = self._documents.sources.state
@@ -134,9 +133,7 @@ class Counter:
         texts: pa.LargeStringArray | Sequence[str],
         sources: Sequence[str | None] | None = None,
     ) -> None:
-        """Count texts, one document each. In an array, NULL and invalid UTF-8 are rejected.
-
-        ``sources`` are the names of the texts' sources.
+        """Count texts, one document each. Reject texts that are NULL or aren't valid UTF-8.
 
         Raises:
             UnicodeEncodeError: a string contains a lone surrogate.
@@ -188,7 +185,7 @@ class Counter:
         return counts
 
     def _count(self) -> None:
-        """Count the texts in the buffer. Keep the last word if the next bytes may continue it."""
+        """Count the texts in the buffer, except a last word that the next bytes may continue."""
         reader, words, ids = self._reader, self._words.state, self._ids
         start = at = int(reader.texts)
         end = start + _whole_characters(self._texts, int(reader.n))
@@ -239,7 +236,7 @@ class Counter:
     def _make_room(self, table: Words | TargetPairs | AllPairs, need: int) -> None:
         """Let a table grow. If that would exceed the memory limit, drain all counts instead."""
         is_over = self._n_bytes + table.growth(need) > self._limits.n_bytes
-        # If nothing was counted since the last drain, draining again would free no memory.
+        # Draining frees memory only if something was counted since the last drain.
         if is_over and self._n_tallied > self._n_drained:
             self._drain()
         else:
@@ -286,7 +283,7 @@ class Counter:
 
 
 def _whole_characters(texts: NDArray[np.uint8], n: int) -> int:
-    """Return the length of texts[:n], not counting a last character that is incomplete."""
+    """Return the length of texts[:n] without a last non-ASCII character that may be incomplete."""
     for k in range(n - 1, max(n - 4, -1), -1):
         if texts[k] >= 0xC0:
             return k
@@ -296,7 +293,7 @@ def _whole_characters(texts: NDArray[np.uint8], n: int) -> int:
 
 
 def decoded(text: bytes | None) -> str | None:
-    """Decode a text. Return ``None`` if it isn't UTF-8, which Parquet doesn't check.
+    """Decode a text. Return ``None`` if the text isn't valid UTF-8. Parquet doesn't check that.
 
     >>> decoded(b"tea"), decoded(b"caf\\xe9"), decoded(None)
     ('tea', None, None)
@@ -308,7 +305,7 @@ def decoded(text: bytes | None) -> str | None:
 
 
 def warm_up() -> None:
-    """Load the kernel, except for the rule ``windows``. Compile what isn't cached."""
+    """Load all compiled functions except ``count_windows``. Compile those that aren't cached."""
     words, ids = new_record(WordState), new_record(IdState)
     read_lines(new_record(ReaderState), words, 0)
     move(0, 0, 0, 0)

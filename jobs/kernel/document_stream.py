@@ -60,8 +60,8 @@ class DocumentLog:
     def take(self, n: int, is_open: bool) -> tuple[_Ints, _Ints, pa.Array]:
         """Return the numbers, rows and sources of the next ``n`` documents.
 
-        If ``is_open``, also return the document after these, which isn't finished. The next call
-        then returns that document again, as its first.
+        If ``is_open``, also return those of the next document, which isn't finished. The next call
+        starts with that document again.
         """
         self.collect()
         rows = np.concatenate([np.empty((0, 2), np.int64), *self._waiting])
@@ -77,7 +77,7 @@ class DocumentLog:
         self.sources.clear(np.empty(0, np.int32))
 
     def collect(self) -> None:
-        """Move the reader's rows and sources to this object, so that the reader has room again."""
+        """Move the reader's rows and sources to this object. This makes room in the reader."""
         self._waiting.append(self._rows[: int(self._reader.n_documents)].copy())
         self._reader.n_documents = 0
 
@@ -94,7 +94,7 @@ def _plain(name: str) -> str:
 
 
 class TokenStream:
-    """Word ids that aren't in a table yet, with the id of an end marker after each document."""
+    """Word ids that aren't in a table yet. The id of END_WORD ends each document."""
 
     def __init__(self) -> None:
         self._parts: list[NDArray[np.int32]] = []
@@ -109,10 +109,10 @@ class TokenStream:
         self._n += ids.size
 
     def table(self, documents: DocumentLog, end_id: int, keep: int = 0) -> Iterator[pa.Table]:
-        """Yield a table of the documents so far, if any. The last ``keep`` ids stay in the stream.
+        """Yield a table of the documents so far, if any. Leave the last ``keep`` ids in the stream.
 
         The columns are document (number in the shard, from 0), source_row, source and tokens (word
-        ids). An unfinished document continues in the first row of the next table.
+        ids). If the last document isn't finished, the first row of the next table continues it.
         """
         n, every = self._n - keep, np.concatenate([np.empty(0, np.int32), *self._parts])
         ids = every[:n]

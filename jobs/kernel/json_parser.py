@@ -1,8 +1,8 @@
 """Read the texts in lines of JSON, in compiled code.
 
-The parser accepts only lines that are certainly valid. They are strict UTF-8 and strict JSON, with
-an object whose text field is a string without lone surrogates. Python checks all other lines (see
-:func:`~plumbline.jobs.kernel.line_verdict.judge`).
+The parser accepts only lines that are certainly valid. Such a line is strict UTF-8 and contains a
+strict JSON object. The text field is a string without lone surrogates. Python checks all other
+lines (see :func:`~plumbline.jobs.kernel.line_verdict.judge`).
 """
 
 from __future__ import annotations
@@ -57,10 +57,10 @@ class ReaderState:
     end: int  # Address of the end of the text.
     field: int  # Address of the name of the text field, in UTF-8.
     n_field: int
-    path: int  # Address of the names of the nested fields that lead to the source, in UTF-8.
-    path_ends: int  # Address of 64-bit offsets in ``path``: 0, then the end of each name.
+    path: int  # Address of the source field's names (``a`` and ``b`` for ``a.b``), in UTF-8.
+    path_ends: int  # Address of 64-bit numbers: a 0, then the end of each name in ``path``.
     n_path: int
-    source: int  # Address of the source's name, with JSON's escapes. 0 if there is no name.
+    source: int  # Address of the source's name as written in JSON, or 0 if there is no name.
     source_end: int
     first_row: int  # Number of rows before the block.
     documents: int  # Address of the row (from 1) and source id of each text in the buffer.
@@ -98,8 +98,8 @@ def find_text(r: ReaderState, a: int, b: int) -> bool:
 
     Set ``r.at`` and ``r.end`` to the start and end of the text. If the text field is repeated, use
     the last one. Set ``r.source`` and ``r.source_end`` to the start and end of the source, or
-    ``r.source`` to 0 if there is no source. Return False if Python must check the line, which may
-    be malformed or have no text.
+    ``r.source`` to 0 if there is no source. Return False if Python must check the line, for example
+    because the line is malformed or has no text.
     """
     i = skip(a, b)
     if i >= b or get8(i, 0) != 123:
@@ -109,8 +109,8 @@ def find_text(r: ReaderState, a: int, b: int) -> bool:
     depth, objects = 1, np.uint64(2)
     r.at = r.source = 0
     expected, is_text = _FIRST_KEY, False
-    # on_path: number of open objects that lead to the source, not counting the outermost object.
-    # is_next: whether the last key is the next name on the path to the source.
+    # on_path: number of open objects on the path to the source, not counting the outermost.
+    # is_next: True if the key just read is the next name on that path.
     on_path, is_next = 0, False
     while depth:
         i = skip(i, b)
@@ -181,7 +181,7 @@ def find_text(r: ReaderState, a: int, b: int) -> bool:
 
 @compiled
 def _unescape(r: ReaderState) -> None:
-    """Copy the current text to the buffer, until it is full, and replace JSON's escapes."""
+    """Copy the rest of the text to the buffer, and decode escapes. Stop if the buffer is full."""
     s, e, out = r.at, r.end, r.texts
     n, limit = r.n, r.limit
     while s < e and n < limit:
@@ -208,7 +208,8 @@ def _unescape(r: ReaderState) -> None:
         put8(out, n, 10 if c == 110 else 9 if c == 116 else 13 if c == 114 else c)
         n += 1
         s += 2
-    # The last step may have copied bytes after the end, and up to 63 bytes beyond the limit.
+    # The last step may have copied bytes from after the text, which ``r.n`` must not count. It may
+    # also have exceeded the limit by up to 63 bytes.
     r.at, r.n = min(s, e), n - max(s - e, 0)
 
 
@@ -224,9 +225,9 @@ def _line_end(i: int, b: int) -> int:
 
 @compiled
 def _source_id(r: ReaderState, sources: WordState) -> int:
-    """Return the id of the current source. Add its name to ``sources`` if it is new.
+    """Return the id of the current source. If its name is new, add the name to ``sources``.
 
-    The id is OTHER if the name is too long or doesn't fit, and NO_SOURCE if there is no name.
+    Return OTHER if the name is too long or ``sources`` is full, NO_SOURCE if there is no name.
     """
     n = r.source_end - r.source
     if r.source == 0 or n == 0:
@@ -245,12 +246,12 @@ def _source_id(r: ReaderState, sources: WordState) -> int:
 def read_lines(r: ReaderState, sources: WordState, end: int) -> int:
     """Read the lines from address ``r.next`` to ``end``. Append their texts to the buffer.
 
-    Each text's row and source id are stored in ``r.documents``, and new names of sources in
-    ``sources``. The last line may lack its newline. At least ``memory.SLACK`` bytes after ``end``
-    must be readable.
+    Store each text's row and source id in ``r.documents``. Add new source names to ``sources``. The
+    last line may end without a newline. ``memory.SLACK`` bytes after ``end`` must be readable.
 
-    Return DONE at the end. Return FULL if the buffer is full; call again once it is empty. Return
-    DOUBT if Python must check the line ``r.line..r.line_end``; call again to read the next line.
+    Return DONE if all lines were read. Return FULL if the buffer is full; call again once it is
+    empty. Return DOUBT if Python must check the line ``r.line..r.line_end``; call again to read the
+    next line.
     """
     while True:
         if r.n >= r.limit or r.n_documents >= r.documents_capacity:

@@ -1,7 +1,7 @@
 """Find where JSON strings, numbers and literals end, in compiled code.
 
-The functions return -1 if the value is malformed. The value, or the part of it, starts at address
-``i``. The line ends at address ``b``.
+Each function reads a value, or a part of a value, from address ``i`` on. The line ends at address
+``b``. Most functions return -1 if the value is malformed.
 """
 
 from __future__ import annotations

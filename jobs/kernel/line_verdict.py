@@ -22,12 +22,11 @@ class LineVerdict:
 
 
 def judge(line: bytes, field: str = "text", source_field: str = "") -> LineVerdict:
-    """Return the text of one line, or why it is rejected. ``json.loads`` parses the line.
+    """Return the text of one line, or why it is rejected.
 
-    A blank line is not a document. A line is rejected if it isn't valid UTF-8 or valid JSON, whose
-    strings have no control characters. It is also rejected if a number is too long or nesting is
-    too deep for Python, or if its record is not an object. ``field`` must be a string without lone
-    surrogates. A field ``a.b`` means the key ``a.b`` if there is one, else ``b`` in object ``a``.
+    A blank line is not a document. A line is rejected if it isn't valid UTF-8, or if ``json.loads``
+    can't parse it. The record must be an object, and ``field`` a string without lone surrogates. A
+    field ``a.b`` means the key ``a.b`` if there is one, else ``b`` in object ``a``.
 
     >>> judge(b'{"doc": {"body": "tea"}}', "doc.body").text
     'tea'
@@ -62,7 +61,7 @@ def judge(line: bytes, field: str = "text", source_field: str = "") -> LineVerdi
 
 
 def _source(record: object, field: str) -> str | None:
-    """Return the string in a field such as a.b.c (c in b in a), or None if there is no string."""
+    """Return the string in a field, or None if there isn't one. ``a.b`` means ``b`` in ``a``."""
     for name in field.split(".") if field else ():
         record = record.get(name) if isinstance(record, dict) else None
     return record if isinstance(record, str) else None

@@ -1,4 +1,4 @@
-"""Let compiled code read and write memory at addresses and in records, and limit its size.
+"""Let compiled code access memory by address or by record, and limit how much memory is used.
 
 Compiled functions pass each other addresses and records instead of arrays. For an array, numba
 counts references and unpacks seven values at every call, which takes longer than most functions
@@ -57,7 +57,7 @@ def aligned_zeros(n_rows: int, n_columns: int) -> NDArray[np.uint64]:
 
 
 def _item(builder: Any, base: Any, index: Any, bits: int) -> Any:
-    """Return a pointer to item ``index`` of an array of ``bits``-bit integers at ``base``."""
+    """Return a pointer to item ``index`` of the array at ``base``. Each item has ``bits`` bits."""
     pointer = builder.inttoptr(base, ir.IntType(bits).as_pointer())
     return builder.gep(pointer, [index])
 
@@ -168,8 +168,6 @@ def trailing_zeros(typingctx: Any, value: Any) -> Any:
 
 @intrinsic
 def set_bits(typingctx: Any, value: Any) -> Any:
-    """Count the set bits of a uint64, as int64."""
-
     def codegen(context: Any, builder: Any, sig: Any, args: Any) -> Any:
         return builder.ctpop(args[0])
 
@@ -241,8 +239,8 @@ class Limits:
     """Limits on a counter's memory.
 
     Attributes:
-        n_bytes: limit on the total size of the tables. Before exceeding it, the counter writes its
-            counts and empties the tables.
+        n_bytes: limit on the total size of the tables. Before the tables exceed it, the counter
+            writes its counts and empties the tables.
         cache_slots: maximum number of slots in the chunk cache, a power of 2. A full cache is
             emptied, which loses no counts.
     """
@@ -252,9 +250,9 @@ class Limits:
 
     @property
     def n_answers(self) -> int:
-        """Maximum number of chunks for which spaCy's pieces are stored, if it splits the language.
+        """Maximum number of chunks that are stored with spaCy's pieces. English has no such chunks.
 
-        A chunk needs about 100 bytes, and twice as much while the table grows.
+        A chunk needs about 100 bytes, or 200 bytes while the table grows.
         """
         return min(self.cache_slots, max(self.n_bytes >> 10, 1 << 14))
 
@@ -262,10 +260,10 @@ class Limits:
 def limits_within(memory_bytes: int, all_pairs: bool = False) -> Limits:
     """Return limits under which this process stays below ``memory_bytes``.
 
-    At the first call, the process already uses some of this memory. The counter gets two fifths of
-    the rest. The Arrow tables of its counts need as much again, and writing them needs more. If all
-    pairs are counted, the counter gets half, since it writes pairs in smaller tables. If
-    ``memory_bytes`` is below half a GB, the process may exceed it.
+    The memory in use at the first call is subtracted. The counter gets two fifths of the rest. The
+    Arrow tables of its counts need the same amount, and writing them needs more. If all pairs are
+    counted, the counter gets half, because it writes pairs in smaller tables. If ``memory_bytes``
+    is below half a GB, the process may exceed that limit.
     """
     left = max(memory_bytes - _bytes_at_first(), 1 << 27)
     share = left // 2 if all_pairs else 2 * left // 5

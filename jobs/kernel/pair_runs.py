@@ -2,7 +2,7 @@
 
 A hash table of all pairs is far larger than any cache, so each look-up would wait for memory.
 Therefore pairs are collected as rows (two ids in 64 bits) and sorted. The distinct rows and their
-counts form a run. In the end, all runs are added up, one range of rows after another.
+counts form a run. At the end, all runs are added up, one range of rows at a time.
 """
 
 from __future__ import annotations
@@ -32,9 +32,9 @@ _ALL_ROWS = 1 << 20
 
 
 def summed(parts: list[Run]) -> Run:
-    """Return the distinct keys of all parts, sorted, and the sum of each key's counts.
+    """Add up runs. Return the distinct keys, sorted, and the sum of each key's counts.
 
-    This empties the list ``parts``.
+    This function empties the list ``parts``.
 
     >>> summed([(np.array([1, 3]), np.array([2, 1])), (np.array([3]), np.array([5]))])
     (array([1, 3]), array([2, 6]))
@@ -42,7 +42,7 @@ def summed(parts: list[Run]) -> Run:
     parts.append((np.empty(0, np.int64), np.empty(0, np.int64)))
     keys, counts = (np.concatenate(columns) for columns in zip(*parts, strict=True))
     parts.clear()
-    order = np.argsort(keys, kind="stable")  # fast: this sort merges parts that are sorted
+    order = np.argsort(keys, kind="stable")  # fast, since each part is already sorted
     keys, counts = keys[order], counts[order]
     del order
     first = np.flatnonzero(np.diff(keys, prepend=-1))
@@ -50,14 +50,12 @@ def summed(parts: list[Run]) -> Run:
 
 
 def between(run: Run, start: int, end: int) -> Run:
-    """Return the part of a run with keys from ``start`` up to, but not including, ``end``."""
+    """Return those keys of a run that are >= ``start`` and < ``end``, and their counts."""
     part = slice(*np.searchsorted(run[0], [start, end]))
     return run[0][part], run[1][part]
 
 
 class AllPairs:
-    """Counts the pairs of any two words."""
-
     #: Never true, so that the counter compares ``growth`` with its limits before each count.
     has_room = False
 
@@ -82,7 +80,7 @@ class AllPairs:
         """Do nothing: there is always room."""
 
     def count(self, words: WordState, ids: IdState) -> bool:
-        """Count ids. Return False if room ran out: call again to count the remaining ids."""
+        """Count ids. If False is returned, call again to count the remaining ids."""
         is_done = self._count(self.state, words, ids)
         if is_done and self.state.n_rows < self._rows.size // 2:
             return True
@@ -90,9 +88,9 @@ class AllPairs:
         return bool(is_done)
 
     def take_tables(self, vocabulary: pa.Array) -> Iterator[pa.Table]:
-        """Yield all pairs in tables like those of :class:`TargetPairs`, and set their counts to 0.
+        """Yield all pairs in tables (see :func:`pair_table`), and set their counts to 0.
 
-        Each pair is in only one of the tables. Either word of a pair may be the target.
+        Each pair is in only one table. Either of its words may be in the column target.
         """
         self._take_rows()
         step = max(RANGE_ROWS // _SAMPLES, 1)

@@ -42,7 +42,7 @@ INSTALL = install_line("vocabulary")
 #: Directory of WordNet's own files in Debian's package `wordnet-base`.
 WORDNET_DIRECTORY = Path("/usr/share/wordnet")
 INSTALL_WORDNET = "apt-get install wordnet-base, or python -m nltk.downloader wordnet"
-# Debian's package lacks `lexnames`, which nltk reads but no look-up needs.
+# nltk reads `lexnames`, but no look-up needs it. Debian's package lacks this file.
 _LEXNAMES = "".join(f"{n:02} file-{n:02} 0\n" for n in range(45))
 
 
@@ -132,7 +132,7 @@ def load_wordnet() -> WordNet:
 
 
 def _own_files(directory: Path) -> Any:
-    """Return nltk's reader, adapted to WordNet's own files, which lack some of nltk's files."""
+    """Return nltk's reader, adapted to WordNet's own files. They lack files that nltk adds."""
     import nltk
     from nltk.corpus.reader.wordnet import WordNetCorpusReader
 
@@ -141,7 +141,7 @@ def _own_files(directory: Path) -> Any:
             return io.StringIO(_LEXNAMES) if file == "lexnames" else super().open(file)
 
         def map_wn(self, version: str = "wordnet") -> None:
-            """Do nothing: only look-ups by synset numbers of another version need this map."""
+            """Do nothing. Only look-ups by synset numbers of other WordNet versions need a map."""
 
     # nltk opens only files in the directories of this list.
     if str(directory) not in nltk.data.path:
@@ -157,12 +157,12 @@ def classify(
     has_synset: Callable[[str], bool] | None = None,
     is_lettered: Callable[[str], object] = _LETTERS.fullmatch,
 ) -> tuple[list[dict[str, Any]], float]:
-    """Return a row of ``vocabulary`` for each word, and the count up to which a word is too rare.
+    """Return a row of ``vocabulary`` for each word, and the count that kept words must exceed.
 
     The rows are in the order of ``counts``, and lack the columns corpus, checks and run. The count
     is the quantile ``rules.quantile`` (linearly interpolated) of the counts of all words that pass
-    the other checks. It is 0 if the quantile is 0 or no word passes. If ``score`` or ``has_synset``
-    is ``None``, this check is skipped. If both are ``None``, only ``is_lettered`` is checked.
+    the other checks. It is 0 if the quantile is 0 or no word passes. The checks ``score`` and
+    ``has_synset`` are skipped if they are ``None``. Without both, only ``is_lettered`` is checked.
 
     >>> counts = {"tea": 9, "rum": 5, "u.s.": 7, "ale": 2}
     >>> words, rarest = classify(counts, VocabularyOptions(quantile=0.5))
@@ -202,15 +202,15 @@ def build_vocabulary(
 ) -> dict[str, Any]:
     """Write a row of ``vocabulary`` for every word of a corpus, replacing earlier rows.
 
-    Every row names the checks that were made. The row of ``run`` names the checks that couldn't be.
+    Every row names the checks that were made. The row of ``run`` says why others weren't made.
 
     Args:
         model: file of fastText's language model. Without a model, WordNet alone decides.
 
     Returns:
         A dictionary. ``n_words`` and ``n_kept`` are the number of words and of kept words, and
-        ``by_reason`` is the number for each reason. Every kept word occurs more than ``rarest``
-        times. ``checks`` are the checks made, and ``missing`` says why others couldn't be made.
+        ``by_reason`` gives the number of words for each reason. Every kept word occurs more than
+        ``rarest`` times. ``checks`` names the checks made. ``missing`` says why others weren't.
 
     Raises:
         UsageProblem: the corpus is unknown, has no words, or has to be checked but isn't English.

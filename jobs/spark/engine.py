@@ -30,7 +30,7 @@ from plumbline.warehouse.text.progress import Update, progress
 _PAIRS = """
 SELECT word, target, CAST(sum(n_pair) AS BIGINT) AS n_pair FROM partials GROUP BY word, target
 """
-# Partial counts may have a pair in either order. Sum both orders, and write the sum in each order.
+# Partial counts may have a pair in either order. Add up both, and write a row for each order.
 _ALL_PAIRS = """
 WITH sums AS (
     SELECT least(word, target) AS one, greatest(word, target) AS other,
@@ -98,9 +98,9 @@ class SparkEngine:
         order: list[str],
         output: Output,
     ) -> int:
-        """Write the rows of a query. Each task writes a sorted part. Return the number of rows.
+        """Write the rows of a query. Each task writes one sorted file. Return the number of rows.
 
-        ``views`` has the files of each table in the query. ``what`` names the rows in messages.
+        ``views`` gives the files of each table in the query. Messages call the rows ``what``.
         """
 
         def write(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -147,7 +147,7 @@ class SparkEngine:
             raise Interrupted("Spark", f"started no task for {PATIENCE_S:.0f} s", fix) from e
 
     def _read(self, files: Sequence[Path]) -> DataFrame:
-        """Read the rows of files. A file that is listed twice is read twice. Spark would not."""
+        """Read the rows of files. If a file is listed twice, read it twice, unlike Spark."""
         times = Counter(files)
         layers = []
         for n in range(max(times.values())):

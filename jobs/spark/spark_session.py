@@ -29,7 +29,7 @@ from plumbline.warehouse.errors import Interrupted, MissingComponent, UsageProbl
 
 
 def running_tasks(session: SparkSession) -> tuple[int, int, int]:
-    """Return the number of finished tasks, of all tasks and of running tasks, in running stages.
+    """Return the numbers of finished, total and running tasks of the running stages.
 
     It isn't known how many stages will follow, since Spark plans each stage according to the size
     of the previous stage's output.
@@ -141,7 +141,7 @@ def spark_session(master: str | None = None) -> SparkSession:
     Raises:
         UsageProblem: there is no master, Spark already runs on another master, or Spark can't
             start with these settings.
-        MissingComponent: no Java is found, or Java doesn't start, and spark-submit started none.
+        MissingComponent: outside spark-submit, no Java is found or Java doesn't start.
         Interrupted: the master can't be reached, or Ctrl-C was pressed.
     """
     if SparkContext._active_spark_context is None:
@@ -153,7 +153,7 @@ def spark_session(master: str | None = None) -> SparkSession:
 
 
 def settings_for(master: str | None, submitted: Mapping[str, str]) -> dict[str, str]:
-    """Merge settings: those of spark-submit, ``submitted``, override those in the file.
+    """Merge settings: ``submitted`` (from spark-submit) and ``master`` override the settings file.
 
     Raises:
         UsageProblem: there is no master, Spark does not accept the master, or spark-submit was
@@ -231,7 +231,7 @@ def _prepare_environment(local: bool) -> None:
 
 
 def _ship(context: SparkContext) -> None:
-    """Send this code to the executors, now and whenever one is added.
+    """Send this project's code to the executors, now and whenever one is added.
 
     The code is sent even if spark-submit was given the archive. Some masters don't pass the
     archive on, and no master does if the archive's path starts with ``local:``.
@@ -260,7 +260,7 @@ def one_line_losses() -> Iterator[None]:
     try:
         yield
     except (Py4JError, ConnectionError, EOFError) as e:
-        if type(e) is Py4JError and "Trace:" in str(e):  # Java still runs: the call failed
+        if type(e) is Py4JError and "Trace:" in str(e):  # Java is still running
             raise
         reason = "its Java process has ended"
         if isinstance(e, Py4JJavaError):

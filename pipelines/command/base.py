@@ -1,7 +1,7 @@
-"""The base class of all commands. Fields are arguments and options; the docstring is the help.
+"""The base class of all commands. A command's docstring is its help.
 
-A command's fields are also its settings in TOML files, its environment variables, and the
-arguments of its Python method. See `docs/design.md`.
+A command's fields are its arguments and options. Users can set a field on the command line, in a
+TOML file, by an environment variable, or from Python. See `docs/design.md`.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ class Done:
         wrote: names of the tables that the run wrote; ``execute_on`` sets this field.
         files: paths of the files that the run wrote.
         next: the command to suggest next; empty if there is none.
-        query: SQL query, with ``params``, that selects the rows for Python instead of ``table``.
+        query: SQL query for the rows that Python gets instead of ``table``; uses ``params``.
         failed: an error to raise after the result is printed, or ``None``.
     """
 

@@ -41,7 +41,7 @@ _GENERAL: dict[str, tuple[Any, Any, str]] = {
 
 
 def _declared(parameter: Parameter) -> inspect.Parameter:
-    """Return the function parameter from which Typer makes the argument or option.
+    """Return the function parameter that Typer turns into the argument or option.
 
     Typer treats every parameter as optional, because a settings file may set it. ``made`` raises
     the error for a missing value.
@@ -124,7 +124,7 @@ def _show_plan(command: Command, form: str, typed: Sequence[str]) -> None:
     rows: list[Row] = []
     try:
         rows.extend(plan_of(command))
-    except PlumblineError:  # a model may be missing: print the rows of the other models
+    except PlumblineError:  # if a model is missing, print the other models' rows
         if rows:
             _print_rows(rows, form)
         raise
@@ -194,7 +194,7 @@ def _print_rows(rows: Sequence[Row], form: str) -> None:
         write_csv(names, ([row.get(name) for name in names] for row in rows), sys.stdout)
         return
     console = Console(highlight=False, markup=False)
-    for columns, group in groupby(rows, tuple):  # new columns start a new table
+    for columns, group in groupby(rows, tuple):  # rows with other columns get a new table
         alike = list(group)
         names = [n for n in columns if any(row[n] not in (None, "") for row in alike)]
         rendered = rows_table(alike, names)
@@ -203,7 +203,7 @@ def _print_rows(rows: Sequence[Row], form: str) -> None:
 
 
 def _print_json(value: object) -> None:
-    # ``json.dumps`` escapes control characters, so none reaches the terminal.
+    # Control characters never reach the terminal, because ``json.dumps`` escapes them.
     from plumbline.pipelines.result_output import json_value
 
     print(json.dumps(json_value(value), indent=2, allow_nan=False))

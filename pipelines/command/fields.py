@@ -101,6 +101,6 @@ class CorpusName:
         return f"plumbline {command} --corpus {shlex.quote(self.corpus)}"
 
     def rows_of(self, table: str, order: str = "ALL") -> dict[str, Any]:
-        """Return ``query`` and ``params`` of ``Done`` for the rows of this corpus in a table."""
+        """Return the ``query`` and ``params`` that select this corpus's rows of a table."""
         query = f"FROM {table} WHERE corpus = $corpus ORDER BY {order}"
         return {"query": query, "params": {"corpus": self.corpus}}

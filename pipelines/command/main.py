@@ -1,7 +1,7 @@
 """Run the ``plumbline`` command. Print errors in one line; each kind has its own exit status.
 
-Slow imports are inside functions, so that ``stop_signals.listen`` runs early. If the user presses
-Ctrl-C before that, the process ends without a message.
+Functions import slow modules, because ``stop_signals.listen`` must run early. Before it runs,
+Ctrl-C prints a Python traceback.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         return _status(given)
     except BaseException as e:
-        # After Ctrl-C, a library may raise another error than KeyboardInterrupt.
+        # After Ctrl-C, a library may raise an error other than KeyboardInterrupt.
         if stop_signals.received():
             stop_signals.complain()
             return stop_signals.STATUS
@@ -84,7 +84,7 @@ def _of_error(error: Exception) -> int:
         return _complain(stop_signals.LINE, stop_signals.STATUS)
     if line := one_line(error):
         return _complain(str(line), line.exit_code)
-    if not hasattr(error, "format_message"):  # not an error of Typer: a bug
+    if not hasattr(error, "format_message"):  # a bug: Typer didn't raise this error
         raise error
     return _complain(error.format_message(), getattr(error, "exit_code", 2))
 
@@ -95,7 +95,7 @@ def _complain(message: str, status: int) -> int:
     from plumbline.warehouse.text.escape import say
 
     Console(stderr=True).print("[bold red]error:[/] ", end="")
-    if len(message) > _LONGEST:  # it may quote a long option
+    if len(message) > _LONGEST:  # the error may quote a long option
         message = f"{message[: _LONGEST // 2]} ... {message[-_LONGEST // 2 :]}"
     say(message or "wrong usage; add --help", err=True)
     return status
@@ -130,7 +130,7 @@ def _open_streams() -> None:
         try:
             os.fstat(number)
         except OSError:
-            os.open(os.devnull, os.O_RDWR)  # opens as ``number``, the lowest free descriptor
+            os.open(os.devnull, os.O_RDWR)  # gets descriptor ``number``, the lowest free one
     sys.stdin = sys.stdin or open(0, encoding="utf-8", closefd=False)  # noqa: SIM115
     sys.stdout = _without_broken_pipe(sys.stdout, 1)
     sys.stderr = _without_broken_pipe(sys.stderr, 2)

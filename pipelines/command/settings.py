@@ -29,7 +29,7 @@ Made = TypeVar("Made", bound=Command)
 
 
 class Value(NamedTuple):
-    """A value, and the file or variable that set it; "" if set on the command line or in Python."""
+    """A value. ``source`` names the settings file or variable that set the value, or is empty."""
 
     value: Any
     source: str = ""
@@ -86,7 +86,7 @@ def configured(
 
 
 def merged(weaker: Values, stronger: Values) -> dict[str, Value]:
-    """Merge option values: ``stronger`` wins. Its `model` or `models` replaces both in ``weaker``.
+    """Merge option values; ``stronger`` wins. `model` and `models` count as the same option.
 
     >>> merged({"model": Value("gpt2"), "seed": Value(1)}, {"models": Value("unstereoeval")}).keys()
     dict_keys(['seed', 'models'])
@@ -122,7 +122,7 @@ def _table(kind: type[Command], content: Mapping[str, Any], file: str) -> dict[s
     """Return a command's table in a settings file, without the tables of its subcommands.
 
     A command with ``at_top`` reads the keys at the top of the file. Keys in `[pipeline]` override
-    these, and `[[model]]` tables become the option ``models``.
+    these keys. `[[model]]` tables become the option ``models``.
     """
     if kind.at_top:
         table = {key: value for key, value in content.items() if not isinstance(value, Mapping)}

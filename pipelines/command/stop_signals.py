@@ -22,7 +22,7 @@ _complained = threading.Event()
 
 
 def received() -> bool:
-    """Return whether this process got a stop signal, even if a library caught the exception."""
+    """True if this process got a stop signal, even if a library caught ``KeyboardInterrupt``."""
     return _received.is_set()
 
 
@@ -38,7 +38,7 @@ def listen() -> None:
     sys.unraisablehook = _without_stops
     read_end, write_end = os.pipe()
     os.set_blocking(write_end, False)
-    signal.set_wakeup_fd(write_end, warn_on_full_buffer=False)  # Python writes signal numbers to it
+    signal.set_wakeup_fd(write_end, warn_on_full_buffer=False)  # Python writes signals to this
     threading.Thread(target=_end_in_time, args=(read_end,), daemon=True).start()
 
 
@@ -60,10 +60,10 @@ def _without_stops(unraisable: Any) -> None:
 
 
 def _end_in_time(signals: int) -> None:
-    """End the process when the same signal comes again, or ``_GRACE_S`` seconds after the first.
+    """End the process when the first signal is repeated, or after ``_GRACE_S`` seconds.
 
     Runs in a thread, because Python runs no signal handler during a long call such as a query.
-    ``signals`` is the read end of the pipe to which Python writes the number of each signal.
+    ``signals`` is the read end of a pipe. Python writes each signal's number to this pipe.
     """
     while (first := os.read(signals, 1)[0]) not in _STOPS:
         pass
@@ -99,8 +99,8 @@ def complain() -> None:
 def leave(status: int) -> NoReturn:
     """End this process with an exit status, and ignore further signals.
 
-    After a stop signal, runs ``atexit`` functions but skips the rest of Python's shutdown, which
-    can abort while threads run. The exit status is then ``STATUS``, unless ``status`` is 0.
+    After a stop signal, runs ``atexit`` functions but skips the rest of Python's shutdown, because
+    running threads could make it abort. A ``status`` other than 0 then becomes ``STATUS``.
     """
     for number in _STOPS:
         signal.signal(number, signal.SIG_IGN)

@@ -241,10 +241,10 @@ class BenchmarkBuild(BuildSpec, Command):
 
 
 class Constrain(Command):
-    """Compute each pair's MaxPMI: the lean of its word that leans most, in either direction.
+    """Compute each pair's MaxPMI: the lean of the pair's most gendered word.
 
     The lean of a word that is rare near she or near he isn't used (see --least-count). A pair with
-    such a word is undecided: subsets of pairs within a limit on |MaxPMI| leave the pair out.
+    such a word never counts as within a limit on |MaxPMI|, because the word could lean more.
 
     Example: plumbline benchmark constrain --corpus novels --benchmark winobias
     """
@@ -256,8 +256,8 @@ class Constrain(Command):
     contrast: Annotated[
         str | None,
         Field(
-            description="Words to compare: a pair such as she/he, or a word list. Default: the "
-            "two groups of each pair, or she/he if the groups are female and male."
+            description="Words to compare: a pair such as she/he, or a word list. Default: "
+            "she/he for pairs with the groups female and male; for other pairs, their two groups."
         ),
     ] = None
     least_count: Annotated[
@@ -265,8 +265,8 @@ class Constrain(Command):
         Field(
             ge=0,
             le=10**9,
-            description="Don't use the lean of a word that occurs fewer times than this near she "
-            "or near he. 0 uses every lean, as in the released MaxPMI.",
+            description="Use a word's lean only if the word occurs at least this often near she, "
+            "and near he. 0 uses every lean, as in the released MaxPMI.",
         ),
     ] = LEAST_COUNT
 

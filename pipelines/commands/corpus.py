@@ -80,9 +80,9 @@ class Count(CorpusName, CorpusOptions, Command):
         _ = expand_shards(self.shards), self.listed
 
     def plan(self, store: Store | None) -> Iterator[Row]:
-        """Yield each shard's size and whether it is already counted, then where counting would run.
+        """Yield each shard's size and whether it is counted, then the machine or Spark to count on.
 
-        Reads shards, to compare hashes, only if some were counted with the same options.
+        Reads shards and compares their hashes only if some were counted with the same options.
         """
         from plumbline.jobs.counting.local_engine import n_processes
         from plumbline.jobs.counting.partials import partials_directory
@@ -124,15 +124,15 @@ class Count(CorpusName, CorpusOptions, Command):
 
 
 class Associate(CorpusName, Command):
-    """Compute each word's PMI with each target word, and its delta (lean) for each word pair.
+    """Compute each word's PMI with each target word, and its delta (lean) for pairs such as she/he.
 
     --targets adds another word list without counting again. The corpus must have been counted
     with --targets all, or with targets that include the list's words.
 
     For a word list such as gendered, computes the mean of its pairs' deltas (`gendered`) and their
     sum (`gendered-sum`: UnStereoEval, App. A, Eq. 4). --word-weights toxicity.csv adds
-    `gendered-sum-toxicity`: the sum times the word's weight, for words in the file. Without
-    --word-weights, weighted sums from an earlier run are deleted.
+    `gendered-sum-toxicity`: each word's sum times its weight. Words without a weight have no
+    weighted sum. Without --word-weights, weighted sums from an earlier run are deleted.
 
     If deltas change, results that depend on them (MaxPMI, samples of seed words) are deleted. The
     command says how many, and how to make them again. Adding a list deletes nothing.
@@ -204,8 +204,8 @@ class CorpusList(Command):
 class Pack(Command):
     """Pack text files into one compressed file (a shard). Each text file becomes a document.
 
-    The source of a document is its folder. If all files (at most 100) are in one folder, the source
-    is the file itself. To always use the file: `corpus count --source-field meta.file`.
+    The source of a document is its folder. If one folder holds all files, and there are at most
+    100, each file is a source. `corpus count --source-field meta.file` always uses the file.
 
     Files must be UTF-8. Unusable files are left out; table `reject` says why.
 

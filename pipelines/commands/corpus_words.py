@@ -22,9 +22,9 @@ class Concordance(CorpusName, Command):
     """Show lines that contain a word or phrase, and count its occurrences.
 
     'nurse NEAR she her' finds nurse only if she or her is within the corpus's window. FEMALE stands
-    for all words in the group female of the corpus's word lists. Searches all documents that
-    `corpus count --evidence` kept. Intervals assume independent sources, or independent documents
-    if there are fewer than ten sources.
+    for all words in the group female of the corpus's word lists. The command searches all documents
+    that `corpus count --evidence` kept. Intervals treat sources as independent of each other. With
+    fewer than ten sources, intervals treat documents as independent instead.
 
     Example: plumbline corpus concordance 'old woman' 'nurse NEAR FEMALE' --corpus novels
     """
@@ -67,10 +67,10 @@ _SHOWN, _MOST = ("position", "word", "n_word", "delta_nats", "verdict", "why"), 
 class CorpusWords(CorpusName, ContrastOption, VocabularyOptions, Command):
     """Sample seed words that hardly lean, to build a benchmark from.
 
-    The range of deltas is split into 19 equal intervals; words come from the middle one. The first
-    run on a corpus decides which words are candidates: English words (fastText or WordNet) that
-    have only the letters a-z and aren't rare. To decide again, give --quantile, --any-language or
-    --language-model. In a made-up corpus every word is a candidate.
+    The range of deltas is split into 19 equal intervals. Words come from the middle interval.
+    Candidates are English words (according to fastText or WordNet) that have only the letters a-z
+    and aren't rare. In a made-up corpus, every word is a candidate. The first run stores the
+    candidates. To choose them again, give --quantile, --any-language or --language-model.
 
     With --accept or --reject, the command records your verdicts on words, and samples nothing.
     Later samples leave rejected words out.

@@ -24,11 +24,11 @@ _EARLIER = "SELECT model_key FROM model_version WHERE NOT is_latest"
 
 
 class Measure(MeasureOptions, Command):
-    """Compute US, PD, AuFC, gaps, and how closely models follow each counted corpus.
+    """Compute US, PD, AuFC and gaps, and compare models' preferences with each counted corpus.
 
-    docs/methods.md defines the metrics. Also tests whether the leans of words help to predict a
-    model's preferences, beyond n-grams, word frequency and sentence length. This test needs scores
-    of an n-gram model of the corpus (`train --preset 5gram`).
+    docs/methods.md defines the metrics. Also tests whether the leans of words improve a prediction
+    of the model's preferences from n-grams, word frequency and sentence length. This test needs
+    scores of an n-gram model of the corpus (`train --preset 5gram`).
 
     Example: plumbline measure --eta 0.5 --eta 0.65
     """

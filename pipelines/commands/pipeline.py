@@ -123,7 +123,7 @@ class Pipeline(PipelineOptions, Command):
             raise errors[0]
 
     def run(self, context: Context) -> Done:
-        """Run all stages in order. ``Done.failed`` is the first error that didn't stop the run."""
+        """Run all stages in order. If some stages failed, ``Done.failed`` is the first error."""
         with self.sole() as store:
             parts = Parts(self, store)
             parts.do(parts.all())
@@ -170,7 +170,7 @@ class Parts:
     aren't set here come from the command's table in the settings file.
 
     Attributes:
-        results: results of the commands. A key is a command and a model or corpus: `score gpt2`.
+        results: result of each command. A key such as `score gpt2` names a command and its subject.
         errors: errors that didn't stop the other stages. Examples are an unreadable shard, a
             failure of one of several models, or a model that changed too much (`--fail-if`).
     """
@@ -228,7 +228,7 @@ class Parts:
         return own
 
     def corpus(self) -> list[Stage]:
-        """Return the stages that count the corpus, and that import or build benchmarks."""
+        """Return the stages that make or count the corpus and collect sentence pairs."""
         stages = []
         if corpus := self.plan.corpus:
             name = corpus.name
@@ -237,7 +237,7 @@ class Parts:
                 doing = f"Writing a made-up text of {size} with known gender leans"
                 options: dict[str, object] = {"tokens": self.options.demo_tokens}
                 options |= {"seed": self.options.seed, "out": self.options.out / "corpora"}
-                options |= {"world": "straight"}  # the corpus's name says straight
+                options |= {"world": "straight"}  # the corpus is closed-world-straight
                 stages.append(Stage(doing, partial(self._do, "corpus demo", name, **options)))
             doing = "Counting which words stand near she and near he"
             stages.append(Stage(doing, partial(self._count, corpus), name))
@@ -273,7 +273,7 @@ class Parts:
         return stages
 
     def report(self, **about: tuple[str, ...]) -> list[Stage]:
-        """Return the stages that compute figures and write the report, filtered by ``about``."""
+        """Return the stages that compute figures and write a report filtered by ``about``."""
         write = partial(self._do, "report", out=self.options.out / "report", **about)
         return [
             Stage("Computing the figures with their intervals", partial(self._do, "measure")),
@@ -281,7 +281,7 @@ class Parts:
         ]
 
     def _do(self, name: str, about: str = "", /, **given: object) -> Done:
-        """Run a command. Store its result in ``results`` as `NAME ABOUT`, such as `score gpt2`."""
+        """Run a command. Store its result in ``results`` under a key such as `score gpt2`."""
         return self._done(f"{name} {about}".rstrip(), self._made(class_of(name), **given))
 
     def _made(self, kind: type[Command], **given: object) -> Command:
@@ -334,15 +334,15 @@ class Parts:
         fields = {"contrast": options.contrast, "seed": options.seed, "max_words": 12}
         fields |= {"warehouse": options.warehouse, "name": name, "corpus": corpus.name}
         fields |= {"n_words": n_words, "offline": True}
-        write = made(class_of("benchmark build"), fields)  # its settings are for chat models
+        write = made(class_of("benchmark build"), fields)  # the settings file is for chat models
         write.check()
         self._done(f"benchmark build {name}", write)
 
     def _seed_words(self, corpus: CorpusPlan) -> int:
         """Store all words that hardly lean as seed words. Return their number.
 
-        Any word of the letters a-z that isn't rare is a candidate, in any language. Candidates from
-        an earlier check for English are kept, and so are all words of a made-up corpus.
+        Candidates are all words of the letters a-z that aren't rare. If an earlier run chose only
+        English words, its candidates are used. In a made-up corpus, all words are candidates.
         """
         from plumbline.jobs.seed_words.vocabulary import UNCHECKED
 
@@ -375,7 +375,7 @@ class Parts:
     def _fairpair(self, model: ModelPlan) -> None:
         given = {**vars(model.options), **self.plan.fairpair, "probe_set": self.plan.probe_set}
         given |= {"model": self._location(model), "seed": self.options.seed}
-        del given["base_url"]  # or FairPair would sample from this server
+        del given["base_url"]  # otherwise FairPair would use this server
         self._do("fairpair run", model.name, **given)
 
     def _disclosure(self, model: ModelPlan) -> None:

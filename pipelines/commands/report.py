@@ -74,7 +74,7 @@ class Report(Command):
 
 
 def _ask_first(store: Store, facts: Facts) -> Iterator[str]:
-    """Run `why` on words that the report may rank. Yield a line to print if that fails."""
+    """Compute the leans of words that the report may rank. Yield a line to print if this fails."""
     from plumbline.jobs.evidence.explanation import explain_candidates
 
     problems = []
@@ -90,9 +90,9 @@ def _ask_first(store: Store, facts: Facts) -> Iterator[str]:
 
 
 class ReportFigure(Command):
-    """Write a plot of the report to a file for a paper, in any width.
+    """Save one of the report's plots as a file for a paper.
 
-    Text in the plot is 8-point, and PDF files embed their fonts.
+    Choose the width with --width. Text in the plot is 8-point, and PDF files embed their fonts.
 
     Example: plumbline report figure pd-use-5 --width 3.3 --out pd.svg
     """

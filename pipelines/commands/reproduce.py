@@ -74,7 +74,7 @@ class Reproduce(Command):
 
     @property
     def opens_warehouse(self) -> bool:  # type: ignore[override]
-        """True if the paper released scores, since these are imported into the warehouse."""
+        """True if the paper released scores. These scores are imported into the warehouse."""
         return self.paper in _RELEASED
 
     @property

@@ -72,7 +72,7 @@ class Sql(Command):
     ] = None
 
     def form(self) -> str:
-        """Return the format: the option, or else the extension of ``out``, or else ``table``."""
+        """Return --format. The default is the extension of --out, or ``table`` without --out."""
         return self.format or (self.out.suffix.removeprefix(".").lower() if self.out else "table")
 
     def __post_init__(self) -> None:
@@ -99,7 +99,7 @@ class Sql(Command):
         lock(connection)
         if self.query:
             return self._answered(connection)
-        if isinstance(sys.stdin, TextIOWrapper):  # so bad UTF-8 fails one query only
+        if isinstance(sys.stdin, TextIOWrapper):  # let bad UTF-8 fail only its own query
             sys.stdin.reconfigure(errors="surrogateescape")
         shell(connection, Console(highlight=False))
         return Done()
@@ -121,7 +121,7 @@ class Sql(Command):
 def duckdb_shell(store: OpenWarehouse) -> bool:
     """Run DuckDB's own shell on a warehouse. Return False if ``duckdb`` isn't installed.
 
-    Only DuckDB's shell handles Ctrl-C: it drops the typed query, or stops the running query.
+    Plumbline ignores Ctrl-C meanwhile. DuckDB's shell uses it to drop or stop a query.
     """
     program = shutil.which("duckdb")
     if program is None:
@@ -177,7 +177,7 @@ def run_query(connection: duckdb.DuckDBPyConnection, text: str) -> tuple[list[st
 
 
 def answer(connection: duckdb.DuckDBPyConnection, console: Console, text: str) -> None:
-    """Print a query's rows. If there are none, print which commands fill its empty tables."""
+    """Print a query's rows. If the query returns no rows, call ``say_unfilled``."""
     names, rows = run_query(connection, text)
     show(console, names, rows)
     if names and not rows:

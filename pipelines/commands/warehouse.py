@@ -59,7 +59,7 @@ class Check(Command):
 
 
 def _ledger_problems(store: Store) -> Iterator[Row]:
-    """Yield a row for each failed check of a counted corpus's tables.
+    """Check the tables of each counted corpus. Yield a row for each check that fails.
 
     Skips tables that can't be read, since ``check`` reports them.
     """
@@ -82,8 +82,8 @@ def _ledger_problems(store: Store) -> Iterator[Row]:
 class Compact(Command):
     """Merge small files, and delete old versions and the leftovers of interrupted commands.
 
-    Other commands can read and write at the same time. Keeps files from the last day, and stored
-    results that save time in later runs, such as partial counts.
+    Other commands can read and write at the same time. Files less than a day old are kept.
+    Partial counts and other stored results that later runs can reuse are kept, too.
 
     Example: plumbline warehouse compact --keep-days 30
     """
@@ -201,7 +201,7 @@ def _cut(text: str, longest: int) -> str:
 
 
 def _changes(store: Store, run_id: str = "") -> list[str]:
-    """Return lines on how named models changed: all models, or those of one run."""
+    """Return lines that say how named models changed, in all runs or in the run ``run_id``."""
     if not any(store.read("model")["name"].to_pylist()):
         return []
     changes = version_changes(Facts(store))

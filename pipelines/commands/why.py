@@ -24,7 +24,7 @@ from plumbline.warehouse.storage.store import Store
 if TYPE_CHECKING:
     from plumbline.jobs.evidence.concordance import Sampling
 
-# Leaves out the q-value: it is corrected for all words, but the user asked about a few.
+# Leaves out the q-value. It is corrected for tests of all words, but the user named a few.
 _LEANS = """
 SELECT * EXCLUDE (q) FROM word_lean
 WHERE corpus = $corpus AND contrast = $contrast AND list_contains($words, word)
@@ -34,8 +34,8 @@ WHERE corpus = $corpus AND contrast = $contrast AND list_contains($words, word)
 class Why(ContrastOption, Command):
     """Show how far words lean, how certain that is, and the sources and sentences behind the lean.
 
-    Counts come from the documents that `corpus count --evidence` kept; only sentences are read from
-    the shards. The answers are also stored in the tables word_evidence, word_source, word_copies,
+    Counts come from the documents that `corpus count --evidence` kept. Sentences are read from the
+    shards. The answers are also stored in the tables word_evidence, word_source, word_copies,
     word_collocate and word_snippet.
 
     A phrase in quotes counts as one word. 'nurse NEAR doctor' counts nurse only if doctor is within

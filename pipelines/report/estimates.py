@@ -23,9 +23,10 @@ SUBSETS = tuple(LEANS)
 
 
 def finding(row: Row, column: str = "value", *, null: float = 0.0) -> Finding:
-    """Judge the estimate in a row's ``column`` by its interval.
+    """Judge whether the estimate in a row's ``column`` is clearly above or below ``null``.
 
-    Uses the columns ``p``, ``q``, ``n_clusters``, ``clusters``, ``n_by_kind`` if the row has them.
+    The verdict uses the interval and, if the row has them, the columns ``p``, ``q``,
+    ``n_clusters``, ``clusters`` and ``n_by_kind``.
 
     >>> finding({"model": "m", "value": 2.0, "value_low": 1.0, "value_high": 3.0, "q": 0.3}).verdict
     'cannot be told'
@@ -88,7 +89,7 @@ def of_groups(row: Row, p: str) -> Finding:
     """Judge FairPair's bias B minus the sampling noise, which is the mean of V_pg and V_gp.
 
     The verdict comes from a permutation test. ``p`` is the name of the column with its p-value.
-    F's bootstrap interval can't be used: if the groups are alike, F's distribution degenerates.
+    F's bootstrap interval can't be used, since the bootstrap fails if the two groups are alike.
     """
     b, v_pg, v_gp = (row[c] for c in ("bias_b", "variability_pg", "variability_gp"))
     gap = None if None in (b, v_pg, v_gp) else b - (v_pg + v_gp) / 2
@@ -101,5 +102,5 @@ def differs(prompt: Row) -> bool:
 
 
 def swapped_model(row: Row) -> str:
-    """Return the name of a fit's swapped model, whose training text has she and he swapped."""
+    """Return the name of the fit's model whose training text has she and he swapped."""
     return str(json.loads(row["options"])["swapped_model"])

@@ -68,7 +68,7 @@ class Facts:
         return self.query(filled(sql(f"report/{name}"), params))
 
     def query(self, text: str) -> Rows:
-        """Return the rows of any SQL query on the warehouse, within the limits of these facts."""
+        """Run any SQL query on the warehouse. Leaves out rows outside the limits of ``within``."""
         if text not in self._rows_by_query:
             found = arrow_rows(self.connection, text).to_pylist()
             rows = Rows(map(self._labelled, found), text)
@@ -102,7 +102,7 @@ class Facts:
         Returns an empty ``Rows`` if there are fewer than two points, or if a point isn't finite.
         """
         if not self._has_points:
-            # The view computes all points in every query. So copy them to a table once.
+            # Each query of the view would compute all points again, so copy them to a table.
             self.connection.execute(
                 "CREATE TEMP TABLE IF NOT EXISTS fit_point AS FROM main.fit_point"
             )

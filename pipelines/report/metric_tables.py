@@ -62,7 +62,7 @@ def by_metric(rows: Rows, *keys: str) -> Rows:
     """Group rows of ``metric_value`` by the columns ``keys``; return one row per group.
 
     A returned row has the ``keys``, ``n`` and ``metrics``. ``n`` comes from the group's first row.
-    ``metrics`` maps the heading of each metric except `n` to the metric's row.
+    ``metrics`` maps each metric's heading to the metric's row; metric `n` is left out.
     """
     groups: dict[tuple[object, ...], dict[str, Any]] = {}
     for row in rows:
@@ -117,9 +117,9 @@ def _ranks(row: Row) -> Cell | None:
 
 
 def predicts_beyond(row: Row) -> str:
-    """Say whether delta predicts preferences better than the controls alone do.
+    """Say whether delta helps to predict preferences if frequency, n-grams and length are known.
 
-    ``row`` is a row of view ``control``. Its verdict is ``does not`` if the interval of the partial
+    ``row`` comes from view ``control``. The verdict is ``does not`` if the interval of the partial
     correlation is within ±0.1.
 
     >>> predicts_beyond({"verdict": "cannot be told", "coefficient": None})
@@ -151,7 +151,7 @@ CONTROL_COLUMNS: Columns = [
 
 
 def of_pairs(rows: Rows) -> Rows:
-    """Return the rows of metrics of pairs. Leaves out metrics of fits, such as slopes."""
+    """Return the rows that describe pairs. Leaves out rows that describe fits, such as slopes."""
     fitted = _fitted(rows)
     others = rows.only(lambda r: r["subset"] not in fitted)
     return others.where(metric=tuple(sorted({r["metric"] for r in others})))
@@ -160,7 +160,7 @@ def of_pairs(rows: Rows) -> Rows:
 def models_table(rows: Rows, texts: TrainingTexts) -> PageTable:
     """Return a table of metrics with a line per benchmark and model, sorted by family and size.
 
-    If no model has a known family, the family column is left out. The same goes for the size.
+    Leaves out the columns for families and for sizes if they would be empty.
     """
     keys = ("benchmark", "groups", "model", "model_key")
     lines = by_metric(rows, *keys)
@@ -206,9 +206,9 @@ def measured(
 ) -> list[dict[str, Any]]:
     """Return the rows that `plumbline measure` prints: figures with intervals and ranks.
 
-    First comes a row for each benchmark and model, over all pairs. Then comes a row for each fit of
-    a model. If a model has a fit on its own training text, its other fits are left out. ``labels``
-    maps each model's key to its name (``warehouse.query.connection.model_labels``).
+    The first rows are about all pairs, one row for each benchmark and model. The other rows are
+    about fits, one row for each fit. If a model has a fit on its own training text, its other fits
+    are left out. ``labels`` comes from ``warehouse.query.connection.model_labels``.
     """
 
     def is_own(row: Row) -> bool:

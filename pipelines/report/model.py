@@ -212,7 +212,7 @@ def estimate(
     ``text.display`` has the default digits, scale and sign for each column. If ``column`` is
     ``value`` and the row has a metric, the metric's defaults are used. If the value is ``None`` and
     only one end of the interval is finite, the cell shows that end as a bound. If all numbers would
-    round to 0, two significant digits are shown, unless all are below 1e-9 (rounding errors).
+    round to 0, they get more digits. Numbers below 1e-9 don't, since they are rounding errors.
 
     >>> estimate({"us": 0.5, "us_low": 0.4, "us_high": 0.6}, "us").text
     '50.0 (40.0 to 60.0)'
@@ -277,7 +277,7 @@ def one_end(low: float | None, high: float | None) -> float | None:
 
 
 def digits_showing(value: float, least: int) -> int:
-    """Return how many decimals a value needs to show a nonzero digit, from ``least`` to 12.
+    """Return how many decimals show a value's first nonzero digit: at least ``least``, at most 12.
 
     >>> digits_showing(-0.045, 1), digits_showing(2.5, 1), digits_showing(0.0, 1)
     (2, 1, 1)
@@ -306,7 +306,7 @@ def numbered(seen: Counter[str], name: str) -> str:
 
 
 def first_of(names: Sequence[str], most: int) -> str:
-    """Join the first ``most`` names, and say how many more there are.
+    """Join the names. If there are more than ``most``, say how many more instead of naming them.
 
     >>> first_of(["a", "b", "c"], 2)
     'a, b and 1 more'

@@ -136,7 +136,7 @@ def latex(words: str) -> str:
     50\% of a\_b \& \textless{}c\textgreater{}
     """
     one_line = "".join(_LATEX.get(c, c) for c in terminal(" ".join(words.split())))
-    return re.sub(r"([-',])(?=\1)", r"\1{}", one_line)  # LaTeX would join repeats
+    return re.sub(r"([-',])(?=\1)", r"\1{}", one_line)  # LaTeX would print `--` as one dash
 
 
 def methods(facts: Facts) -> str:

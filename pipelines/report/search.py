@@ -34,7 +34,7 @@ Block: TypeAlias = str | tuple[str, str] | tuple[int, Sequence[Line]]
 
 @dataclass
 class Thing:
-    """A word or a sentence pair: its text and note in the list, and its details (``blocks``)."""
+    """A word or a sentence pair. The list shows ``text`` and ``note``; ``blocks`` has details."""
 
     text: Parts
     note: str = ""
@@ -49,8 +49,8 @@ class Search:
         kind: ``words`` or ``pairs``: the name of the page and of the directory of its files.
         title, label: the page's heading, and the label of its search field.
         lede: sentences that say what the page shows.
-        things: the things by key, in the order of the list. ``KIND.html#KEY`` opens a thing.
-        tables: the number of each layout. A layout is a table's caption, headings and row names.
+        things: maps keys to things, in the order of the list. ``KIND.html#KEY`` opens a thing.
+        tables: maps the layout of a table (caption, headings and row names) to its number.
     """
 
     kind: str
@@ -63,7 +63,7 @@ class Search:
     def table(
         self, caption: str, headings: Sequence[str], rows: Sequence[Line], names: Sequence[str] = ()
     ) -> Block:
-        """Return a table for a thing's details. ``names`` are row names that many tables share."""
+        """Return a table for a thing's details. Row ``names`` are stored once per layout."""
         shape = (caption, tuple(headings), tuple(names))
         return self.tables.setdefault(shape, len(self.tables)), rows
 
@@ -89,7 +89,7 @@ def search_page(search: Search) -> str:
 
 
 def block_files(search: Search) -> Iterator[tuple[str, str]]:
-    """Yield names and contents of the files with the details of all things.
+    """Yield the name and content of each file that holds details of words or pairs.
 
     The files are scripts, since a page that was opened from disk can load only scripts.
     """
@@ -264,7 +264,7 @@ ORDER BY benchmark, groups, model, model_key, word
 def words(facts: Facts, n_pairs: Mapping[str, int]) -> Search | None:
     """Return the page of words. The most frequent word comes first.
 
-    ``n_pairs`` has the number of pairs that contain each word. Returns ``None`` without words.
+    ``n_pairs`` says how many pairs contain each word. Returns ``None`` if there are no words.
     """
     leans = facts.query(_WORDS)
     found, snippets = Search("words", "Words", "Search a word"), defaultdict(list)

@@ -120,7 +120,7 @@ def prefers(row: Row) -> str:
 
 
 def unscored(row: Row) -> str:
-    """Say why pairs have no score, from a row of the query ``report/score``.
+    """Say why pairs have no score. ``row`` comes from the query ``report/score``.
 
     >>> unscored({"n_missing": 2, "n_rejected": 2})
     '2 were rejected (the reasons are in `reject`)'
@@ -133,7 +133,7 @@ def unscored(row: Row) -> str:
 
 
 def set_about(row: Row) -> str:
-    """Name a benchmark and say what it holds, from a row of the query ``report/benchmark``.
+    """Name a benchmark and say what it holds. ``row`` comes from the query ``report/benchmark``.
 
     >>> set_about({"benchmark": "b", "groups": "female/male", "n_pairs": 9, "n_words": 3})
     'b (9 pairs of sentences about 3 words)'
@@ -219,7 +219,7 @@ _THIRD_PERSON = {"follow": "follows", "agree with": "agrees with"}
 
 
 def _on_text(rows: Rows, verb: str, text: str, kind: str, where: str = "") -> str:
-    """Say how many models have a slope above 0, so that they "follow" or "agree with" a corpus."""
+    """Say how many models have a slope above 0. ``verb`` is "follow" or "agree with"."""
     n, ways = len(rows), Counter(finding(row).verdict for row in rows)
     k, text = ways["above"], f"{text} {where}".rstrip()
     if n == 1:
@@ -279,8 +279,8 @@ def version_changes(facts: Facts) -> list[Row]:
     """For each named model and benchmark, return how PD changed since the previous version.
 
     A row has the columns of ``report/version_change.sql`` and of view `model_version`. Only pairs
-    that both versions scored are compared. A model with only one version or without metrics has no
-    row. Clear changes come first, then larger changes before smaller ones.
+    that both versions scored are compared. Models with a single version, or without metrics, have
+    no row. Clear changes come before other changes. In both groups, the largest change is first.
     """
     latest = {row["model_key"]: row for row in facts.query(_LATEST)}
     measured = facts.metrics("pd", subset="all").where(model_key=tuple(latest)) if latest else []
@@ -298,12 +298,12 @@ def version_changes(facts: Facts) -> list[Row]:
 
 
 def is_clear(row: Row) -> bool:
-    """Return whether PD clearly changed, from a row of ``version_changes``."""
+    """Return whether PD clearly changed. ``row`` comes from ``version_changes``."""
     return finding(row, "change").verdict in ("above", "below")
 
 
 def version_changed(row: Row) -> str:
-    """Say how PD changed since the previous version, from a row of ``version_changes``.
+    """Say how PD changed since the previous version. ``row`` comes from ``version_changes``.
 
     >>> from datetime import datetime
     >>> row = {"model": "mine", "benchmark": "b", "groups": "female/male", "change": 7.0, "pd": 9.0,

@@ -75,7 +75,7 @@ def sections_from(text: str, facts: Facts | None = None, **values: object) -> li
 
 
 def word_sections(rows: Mapping[str, Rows]) -> list[Section]:
-    """Return a section for each word, corpus and contrast. ``rows`` has the tables of `why`."""
+    """Return a section for each row of ``word_evidence``. ``rows`` maps names of tables to rows."""
     made = []
     for lean in rows["word_evidence"]:
         answer = {
@@ -187,7 +187,7 @@ class _Parts:
 
         Args:
             function: ``module.function`` in ``pipelines/report/charts``, or its full name.
-            found, arguments: the function's arguments, of which the rows come first.
+            found, arguments: the function's first argument (the rows), and its other arguments.
             name: texts that are joined to make the chart's file name.
         """
         from plumbline.pipelines.report.charts.chart_forms import specification
@@ -202,7 +202,7 @@ class _Parts:
         return self.add(Figure(model.stem(*name), caption, drawn, found))
 
     def add(self, part: PageTable | Figure) -> str:
-        """Add a table or chart; return the mark that stands for it in the text."""
+        """Add a table or chart; return a mark to put in the text at its place."""
         self._added.append(part)
         return _Mark(f"\n\n{_MARK}@ {len(self._added) - 1}\n\n")
 

@@ -104,7 +104,7 @@ def clear_words(facts: Facts, row: Row) -> str:
         return f"The leans of {n} words of {text} are known, without counts for an interval."
     corrected = f"{row['n_corrected']:,} are clear (q < 5%)"
     lean = f"{row['n_first']:,} lean to {first} and {row['n_second']:,} to {second}"
-    if over != "co-occurrences":  # `plumbline why` computed the intervals
+    if over != "co-occurrences":  # then `plumbline why` computed the intervals
         return (
             f"Of {row['n_all']:,} words of {text} that occur near {first} or {second}, the "
             f"{row['n_words']:,} that lean most, or were asked about, were looked up: {lean}, with "

@@ -129,7 +129,7 @@ def data_of(figure: Figure) -> dict[str, bytes]:
 
 
 def _vega() -> bytes:
-    """Return the script that draws charts. The package's build puts the script into this folder."""
+    """Return the script that draws charts. Building the package puts it into this folder."""
     script = resources.files(__package__) / "vega.js"
     if not script.is_file():
         raise MissingComponent("vega.js", "is missing from the package", "pip install .")
@@ -143,7 +143,7 @@ class Headline:
     Attributes:
         slopes: the slopes of all models (rows of ``metric_value``), smallest first.
         own: the slopes of models that were trained on the corpus.
-        fit: the fit to draw (a row of view ``fit``). Its slope is the median of those in ``about``.
+        fit: the fit to draw, a row of view ``fit``. It has the median slope of ``about``.
     """
 
     slopes: Rows
@@ -158,7 +158,7 @@ class Headline:
 
     @property
     def is_cause(self) -> bool:
-        """True if every model was trained in this warehouse, on no other text than this corpus."""
+        """True if every model was trained in this warehouse, and only on this corpus."""
         return len(self.own) == len(self.slopes) and self.texts.are_ours(self.slopes)
 
 
@@ -258,11 +258,11 @@ def headline(facts: Facts) -> Headline | None:
 def _first_slopes(facts: Facts) -> dict[str, Rows]:
     """For each benchmark, choose a corpus, and return the models' slopes on it.
 
-    The first of these rules that decides between two corpora applies:
+    The first of these rules that prefers one of two corpora decides between them:
 
     1. A made-up text comes last, except for the pairs that were made for it.
     2. A corpus on which all of the models were trained comes first.
-    3. Planted leans come before measured leans, and measured leans before MaxPMI.
+    3. Leans planted in a made-up text come before measured leans. MaxPMI comes last.
     4. Word pairs such as she/he come before word lists.
     5. A wider spread of leans comes first, since it makes the slope's error smaller.
     """

@@ -102,7 +102,7 @@ class BenchmarkAnatomy:
 def tables(store: Store, corpus: str) -> Iterator[tuple[str, LogRatioTable]]:
     """Yield the name and the table of each benchmark that has released scores and MaxPMI.
 
-    A table leaves out unnatural pairs, and models that didn't score all of the other pairs.
+    A table has no unnatural pairs, and only the models that scored all pairs of the table.
     """
     with connect(store, sql(_PAIRS) + sql(_SCORES)) as connection:
         params = {"corpus": corpus}
@@ -125,7 +125,7 @@ def _table(pairs: pa.Table, y: Floats) -> LogRatioTable:
 
 
 def anatomies(store: Store, corpus: str, eta_nats: float) -> Iterator[BenchmarkAnatomy]:
-    """For each benchmark, yield each part's share of the log ratios' mean square.
+    """For each benchmark, split the log ratios' mean square into parts, and yield their shares.
 
     Uses only pairs with |MaxPMI| up to ``eta_nats``, and skips benchmarks without such pairs.
     """
@@ -140,7 +140,7 @@ def anatomies(store: Store, corpus: str, eta_nats: float) -> Iterator[BenchmarkA
 def shares(table: LogRatioTable) -> list[Share]:
     """Return each part's share of the log ratios' mean square.
 
-    The parts are ``constant``, the properties, the kinds of clusters and ``pair``. Intervals are
+    The parts are ``constant``, the properties, the kinds of clusters and ``pair``. Intervals use
     Student's t with ``degrees_of_freedom``. Standard errors come from leaving out one cluster at a
     time (jackknife). If pairs have clusters of two kinds, standard errors tend to be too large.
     """
@@ -172,7 +172,7 @@ class _Design:
 
     If properties are correlated, what a property explains depends on the order in which they are
     added to the regression. So the result is averaged over all orders (Lindeman, Merenda and Gold
-    1980; Shapley). A part's ``weights`` turn what each set explains into this average.
+    1980; Shapley). For each part, ``weights`` says how much each set counts in this average.
     """
 
     y: Floats
@@ -205,13 +205,13 @@ class _Design:
         return replace(self, y=self.y[is_kept], x=self.x[is_kept], members=members)
 
     def mean_squares(self) -> dict[str, float]:
-        """Return the mean square of each part over pairs and models, in nats squared.
+        """Return the mean square of each part of the log ratios, in nats squared.
 
-        The estimates are unbiased if the effects of clusters and pairs are independent of each
-        other and of the properties. To estimate the variances of these effects, the sums of squared
-        residuals are set equal to their expected values (MINQUE0: Rao 1971). Noise in the constant
-        and in the slopes is subtracted, so an estimate may be negative. Properties that are the
-        same for all pairs are left out.
+        The module's docstring lists the parts. Means are over pairs and models. The estimates are
+        unbiased if the effects of clusters and pairs are independent of each other and of the
+        properties. To estimate the variances of these effects, the sums of squared residuals are
+        set equal to their expected values (MINQUE0: Rao 1971). Noise in the constant and slopes is
+        subtracted, so an estimate may be negative. Constant properties are left out.
 
         >>> y, words = np.array([[1.0], [3.0], [2.0], [6.0]]), np.array([[0], [0], [1], [1]])
         >>> parts = _Design.of(LogRatioTable(y, {}, words, ["word"])).mean_squares()
@@ -241,8 +241,8 @@ class _Design:
 
         Args:
             x_sums: for each kind, the sums of ``x`` within each cluster.
-            squares: for each level, the cross products of these sums; for pairs, those of ``x``.
-            sizes: for each kind, the number of 1s in its matrix; last, the number of pairs.
+            squares: for each kind, the cross products of ``x_sums``. The last item is for ``x``.
+            sizes: for each kind, the number of 1s in its matrix. The last item counts the pairs.
         """
         members = list(self.members.values())
         inverse = np.linalg.pinv(squares[-1], rcond=RCOND, hermitian=True)
@@ -264,7 +264,7 @@ def _memberships(table: LogRatioTable) -> dict[str, csr_array]:
     """Return a matrix for each kind of cluster, with a row per pair and a column per cluster.
 
     An entry is 1 if the pair is in the cluster, and 0 otherwise. If every cluster of a kind has
-    only one pair, the kind is left out: its effects can't be told from the effects of the pairs.
+    only one pair, its effects can't be separated from those of the pairs. The kind is left out.
     """
     members = {}
     for kind in dict.fromkeys(table.kinds):
@@ -286,7 +286,7 @@ def share_rows(anatomy: BenchmarkAnatomy) -> Iterator[dict[str, object]]:
 
 
 def lines(anatomy: BenchmarkAnatomy) -> Iterator[str]:
-    """Yield lines to print: a benchmark's size, shares clearly above 0, and other shares."""
+    """Yield three lines on a benchmark: its size, parts clearly above 0, and the other parts."""
     yield (
         f"{anatomy.benchmark}: {anatomy.n_pairs:,} pairs in {anatomy.n_clusters} clusters, "
         f"{anatomy.n_models} models; mean square log ratio {anatomy.mean_square:.2f} nats²"

@@ -84,8 +84,8 @@ def joined(name: str, **relations: pa.Table) -> list[dict[str, Any]]:
 class Claim:
     """A claim in ``<paper>.toml``. The first lines of that file explain the keys.
 
-    ``printed`` has the paper's value for each row of the query: a list in the rows' order, or a
-    dict by the rows' labels. If the query returns whether the claim holds, ``printed`` is empty.
+    ``printed`` has the paper's values: a list in the order of the query's rows, or a dict whose
+    keys are the rows' labels. If the query itself checks the claim, ``printed`` is empty.
     """
 
     where: Text
@@ -113,7 +113,7 @@ def claims_of(paper: str) -> Claims:
 
 
 def cells(printed: Sequence[Row]) -> pa.Table:
-    """Return printed figures as a table for queries. Column ``place`` is the row's number."""
+    """Return a paper's printed figures as a table. Column ``place`` numbers the rows from 0."""
     numbers = {"place": pa.int64(), "table": pa.int64(), "value": pa.float64()}
     names = ("inputs", "method", "model", "metric")
     schema = pa.schema({**numbers, **dict.fromkeys(names, pa.string())})
@@ -185,11 +185,11 @@ def check(
     claims: Iterable[Claim],
     neighbours: Mapping[str, pa.Table] | None = None,
 ) -> list[dict[str, Any]]:
-    """Compare each number in UnStereoEval's claims with ours; return rows of ``checked``.
+    """Compare each number in UnStereoEval's claims with ours; return the rows from ``checked``.
 
-    The claims are about the whole release. So the result is empty unless the store has the word
-    statistics and the scores of all 28 models on all five benchmarks. ``neighbours`` has the tables
-    of ``unstereoeval.neighbours``, or is None if the release has no PMI file.
+    The claims are about the whole release. So the result is empty unless the warehouse has the
+    word statistics and the scores of all 28 models on all five benchmarks. ``neighbours`` has the
+    tables of ``unstereoeval.neighbours``, or is None if the release has no PMI file.
     """
     with connect(store.root) as connection:
         parameters = {"models": list(models), "corpus": corpus}
@@ -205,7 +205,7 @@ def check(
 def register_words(
     connection: duckdb.DuckDBPyConnection, neighbours: Mapping[str, pa.Table]
 ) -> None:
-    """Register tables for queries: `pair`, and the ``neighbours`` (as empty tables if missing)."""
+    """Register tables `pair`, `near` and `tau`. Without ``neighbours``, the last two are empty."""
     pairs = [{"contrast": p.contrast, "a": p.a, "b": p.b} for p in load_list("gendered").pairs]
     relations = {**_NO_NEIGHBOURS, **neighbours, "pair": pa.Table.from_pylist(pairs)}
     for name, rows in relations.items():
@@ -244,8 +244,8 @@ def checked(
 ) -> list[dict[str, Any]]:
     """Return a row for each number in a claim, with our value from the claim's query.
 
-    The columns have the names that ``unstereoeval.compare`` uses. ``table`` says where in the paper
-    the claim is, and ``metric`` what the number is. ``benchmark`` is the label of the query's row,
+    The columns have the names that ``unstereoeval.compare`` uses. ``table`` says where the claim is
+    in the paper. ``metric`` says what the number is. ``benchmark`` is the label of the query's row,
     or empty if the query returns a single row. ``ours`` is None if our value is undefined.
     """
     values, rows = claim.printed, list[tuple[object, ...]]([(None,)] * len(claim.printed))

@@ -2,9 +2,9 @@
 
 The query ``sql/reproduce/<paper>.sql`` returns each figure of a run, with the run's settings.
 
-By default, `fairpair run` has the settings of FairPair's paper. The disclosure paper's settings are
-in its sections 5.1 to 5.3, Table 4 and appendix A.3 (QLoRA's base is in nf4). Its weights' data
-types are in the authors' scripts (dongxiangjue/Debias-LLMs). Other settings are ``NOT_KNOWN``.
+By default, `fairpair run` has the settings of FairPair's paper. The disclosure paper gives its
+settings in sections 5.1 to 5.3, Table 4 and appendix A.3 (nf4 for QLoRA). The data types of the
+weights are in the authors' scripts (dongxiangjue/Debias-LLMs). Other settings are ``NOT_KNOWN``.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class Paper:
         command: the command line that measures the models.
         half_units: for each metric, the largest rounding error of a printed figure.
         settings: function that takes a row of the query and returns the paper's settings as a dict.
-        by_set: columns that may differ between the sets of prompts in one run.
+        by_set: columns of the query whose values can differ between two sets of prompts of a run.
         remarks: lines to print whenever runs are compared with the paper.
         n_prompts: number of prompts in each set, if the paper prints GAS.
     """
@@ -75,10 +75,7 @@ _INSTRUCTION = "a7f803a705b6"
 
 
 def _hash(sentence: str) -> str:
-    """Hash the words of a sentence, without punctuation.
-
-    The paper ends its instruction with a full stop, and the paper's code ends it with a colon.
-    """
+    """Hash only a sentence's words, since the paper and its code use different punctuation."""
     words = re.findall("[a-z]+", sentence.lower())
     return hashlib.sha256(" ".join(words).encode()).hexdigest()[:12]
 
@@ -163,7 +160,7 @@ PAPERS = {paper.name: paper for paper in (FAIRPAIR, DISCLOSURE)}
 
 @dataclass(frozen=True)
 class MeasuredRun:
-    """A run, with the settings that differ from the paper's, and those the paper doesn't give."""
+    """A run, its settings that differ from the paper's, and its settings that the paper omits."""
 
     number: int
     printed_model: str
@@ -182,9 +179,9 @@ class MeasuredRun:
 def measured(
     paper: Paper, store: Store | None, printed: Sequence[Row], given: Iterable[str]
 ) -> tuple[list[dict[str, Any]], list[MeasuredRun]]:
-    """Compare printed figures with the runs in a warehouse; return what ``compare`` returns.
+    """Compare a paper's printed figures with the runs in a warehouse, as ``compare`` does.
 
-    If there is no warehouse or no run, all rows have the outcome ``NOT_MEASURED``.
+    If there is no warehouse or no run, all comparisons have the outcome ``NOT_MEASURED``.
     """
     rows = rows_of(store.root, sql(f"reproduce/{paper.name}")) if store else []
     return compare(paper, printed, rows, printed_names(paper, printed, given))
@@ -219,8 +216,8 @@ def compare(
 ) -> tuple[list[dict[str, Any]], list[MeasuredRun]]:
     """Compare each printed figure with every run of its model. Return the comparisons and the runs.
 
-    ``names`` maps a model's name in the warehouse to its printed name. An interval agrees with a
-    printed figure if the interval contains any value that rounds to the figure.
+    ``names`` maps a model's name in the warehouse to its printed name. A printed figure agrees
+    if our interval contains a value that rounds to the printed figure.
 
     A comparison has the columns of the printed figure, and these:
 
@@ -229,7 +226,7 @@ def compare(
     - ``run``, ``measured_model``: the run's number and model; None if there is no run.
     - ``differs``: the settings that differ from the paper's.
     - ``paper_unknown``: the run's settings that the paper doesn't give.
-    - ``note``: settings of both kinds that concern only this figure.
+    - ``note``: the part of these settings that can differ between sets of prompts in one run.
     """
     of_a_figure = {*_OF_A_FIGURE, *paper.by_set}
     runs: dict[str, MeasuredRun] = {}
@@ -300,9 +297,9 @@ def _shown(value: object) -> str:
 
 
 def shown_rows(compared: Sequence[Row]) -> list[Row]:
-    """Sort rows to print them: first figures outside a run's interval, last figures without a run.
+    """Sort comparisons for printing. Figures that are outside a run's interval come first.
 
-    Leaves out the columns with the runs' settings, since ``MeasuredRun.lines`` has them.
+    Figures without a run come last. Leaves out the settings, which ``MeasuredRun.lines`` yields.
     """
     order = sorted(compared, key=lambda row: (row["run"] is None, row["outcome"] != OUTSIDE))
     long = ("measured_model", "differs", "paper_unknown")

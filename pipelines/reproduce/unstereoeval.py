@@ -72,7 +72,7 @@ class ReleaseResult(NamedTuple):
 
 
 def outcomes(kind: str, rows: Iterable[Row]) -> str:
-    """Say in a line how many comparisons of a kind have each outcome.
+    """Return a line that says how many of the rows have each outcome. ``kind`` names the rows.
 
     >>> outcomes("claims", [{"outcome": AGREE}])
     'claims: 1 agree, 0 off, 0 not run, 0 contradicted by the release'
@@ -128,7 +128,7 @@ def compare(figures: Sequence[Row], metrics: Iterable[Row]) -> list[dict[str, An
 
     ``metrics`` has rows of ``metric_value`` and of ``deduplication_rows``. The columns are those of
     ``sql/reproduce/release_compared.sql``. ``ours`` is None if our figure is undefined or wasn't
-    computed. Deviations and sizes have no interval.
+    computed. Standard deviations and benchmark sizes have no interval.
     """
     printed = pa.Table.from_pylist(list(figures), _PRINTED)
     schema = TABLES["metric_value"].arrow
@@ -140,10 +140,10 @@ def compare(figures: Sequence[Row], metrics: Iterable[Row]) -> list[dict[str, An
 def deduplication_rows(
     store: Store, corpus: str, etas: Collection[float | None], models: Collection[str]
 ) -> list[dict[str, Any]]:
-    """Return rows like those of ``metric_value``: how US changes from a model to its deduped twin.
+    """Return rows like those of ``metric_value``: US of a model's deduped twin minus the model's.
 
-    Each limit on |MaxPMI| in ``etas`` has its own rows. The limit None means all pairs. Values and
-    intervals come from view `deduplication`.
+    Values and intervals come from view `deduplication`. There are separate rows for each limit on
+    |MaxPMI| in ``etas``. If the limit is None, the rows are about all pairs.
     """
     text = f"""
         SELECT model, benchmark, subset, n, '{DEDUPLICATION}' AS metric, '{{}}' AS options,
@@ -160,9 +160,9 @@ def deduplication_rows(
 
 
 def neighbours(store: Store, statistics: Path, corpus: str) -> dict[str, pa.Table]:
-    """Return tables for the claims' queries: targets near each word, and tau between contrasts.
+    """Return two tables for the claims' queries. If the release has no PMI file, return ``{}``.
 
-    If the release has no PMI file, returns an empty dict.
+    ``near`` lists the target words near each word. ``tau`` has tau-b for every two contrasts.
     """
     from plumbline.jobs.ingest.released_statistics import LIST, pmi_file_of, read_pmi
     from plumbline.pipelines.reproduce.word_lists import agreement_of

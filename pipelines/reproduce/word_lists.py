@@ -77,9 +77,9 @@ def compare_list(
 ) -> tuple[list[dict[str, Any]], list[str]]:
     """Compare the pairs of a word list; return rows and lines to print.
 
-    Each pair has a row of ``sql/lists/coverage.sql``, in list order. Its columns ``n_words_pile``
-    and ``percent_pile`` are from UnStereoEval's Table 4, or None if the table lacks the pair. Then
-    every two pairs have a row of ``TauAgreement`` (Figure 5), with None instead of NaN.
+    The first rows come from ``sql/lists/coverage.sql``: one for each pair, in list order. Columns
+    ``n_words_pile`` and ``percent_pile`` are from UnStereoEval's Table 4, or None if it lacks the
+    pair. The other rows are a ``TauAgreement`` for every two pairs (Figure 5). NaN becomes None.
 
     Rare words are used too, although their deltas are mostly chance and pull tau towards 0. The
     rows of single pairs have the deltas' median standard error. Words that were pruned from the
@@ -118,7 +118,7 @@ def compare_list(
         of_pile = printed().get(pair["contrast"], (None, None))
         pair["n_words_pile"], pair["percent_pile"] = of_pile
     near = None
-    if "she/he" in contrasts and row["source"] == "counted":  # imports lack some words
+    if "she/he" in contrasts and row["source"] == "counted":  # an imported corpus lacks some words
         [shares] = rows_of(store.root, sql("lists/near_pronouns"), {"corpus": corpus})
         ours = ", ".join(f"{shares[f'percent_{who}']:.2f}%" for who in ("he", "she", "both"))
         pile = ", ".join(f"{percent:.2f}%" for percent in NEAR_PRONOUNS)
@@ -208,7 +208,7 @@ def agreement(contrasts: Sequence[str], deltas: Mapping[str, Deltas]) -> list[Ta
 
 
 def agreement_of(store: Store, corpus: str, name: str) -> list[TauAgreement]:
-    """Return tau-b, without intervals, for every two pairs of one of the corpus's word lists."""
+    """Return tau-b for every two pairs of the corpus's word list ``name``, without intervals."""
     lists = {x.name: x for x in corpus_lists(store, corpus_row(store, corpus))}
     contrasts = [p.contrast for p in lists[name].pairs]
     return agreement(contrasts, _deltas(store, corpus, contrasts))
@@ -259,9 +259,9 @@ class ClusterCounts(NamedTuple):
 def cluster_counts(
     evidence: Evidence, vocabulary: pa.StringArray, targets: Sequence[str]
 ) -> ClusterCounts:
-    """Count co-occurrences in each cluster of documents, with the counting rule of the corpus.
+    """Count co-occurrences in each cluster of documents, by the rule used to count the corpus.
 
-    If there are ten or more sources, the documents of a source are a cluster. Otherwise each
+    If there are ten or more sources, each source is a cluster of documents. Otherwise each
     document is a cluster. If there are more than ``MOST_CLUSTERS`` clusters, some are merged.
 
     Args:

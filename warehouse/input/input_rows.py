@@ -77,7 +77,7 @@ def delimiter_of(content: str) -> str:
 def checked_rows(content: str, delimiter: str) -> Iterator[tuple[list[str], str | None]]:
     r"""Yield each row of CSV text with its problem, or ``None``. Skip blank lines.
 
-    If a field contains a quote, the field must be in quotes, and the quote inside it doubled.
+    A field that contains a quote must be in quotes, and each quote inside it must be doubled.
     In tab-separated text, this applies only to fields that start with a quote.
 
     >>> for row, problem in checked_rows('a,"b ""c"" d"\na,b "c"\n"a\nb,c\n', ","):

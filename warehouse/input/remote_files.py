@@ -69,7 +69,7 @@ def located(text: str | Path) -> Path:
         known = ", ".join(f"{scheme}://" for scheme in (*_BUCKETS, *_WEB))
         fix = f"known: {known}, hf://datasets/"
         raise UsageProblem(f"{parts.scheme}://", "is not a known kind of address", fix)
-    # In a bucket's address, `?` is a glob character, but `?` with a later `=` starts a query.
+    # In a bucket's address, `?` is a glob character. But if `=` follows later, `?` starts a query.
     is_query = parts.scheme in _WEB and parts.query
     # In abfs://CONTAINER@ACCOUNT.dfs.core.windows.net, the part before @ isn't a user name.
     has_user = bool(parts.username) and parts.scheme not in ("abfs", "abfss")
@@ -95,8 +95,8 @@ class Description:
 def find(pattern: str) -> list[tuple[Path, Description | None]]:
     """Find the files that a path, address or glob pattern matches. Return them sorted.
 
-    Each file is returned with its metadata, which is ``None`` for a broken link, and for an address
-    without a file. If a local path or a pattern matches nothing, the list is empty.
+    Each file is returned with its metadata. The metadata is ``None`` for a broken link, and for an
+    address where no file exists. If a local path or a pattern matches nothing, the list is empty.
 
     Raises the errors of :func:`reading` and :func:`located`. Raises ``UsageProblem`` for a pattern
     on a web server, and ``MissingComponent`` if the address needs a package that is missing.
@@ -140,9 +140,9 @@ def _description(info: Mapping[str, Any]) -> Description:
 def fingerprint(path: Path) -> str:
     """Return a hash that identifies a file's content: 32 hex digits of a SHA-256.
 
-    For a file on disk, the bytes are hashed. For a remote file, its address and size are
-    hashed, and the ETag, hash or time of change that the server reports. If the server reports none
-    of these three, the bytes are hashed. Raises the errors of :func:`reading`.
+    For a file on disk, the bytes are hashed. For a remote file, its address, its size and its
+    ``mark`` (see ``Description``) are hashed. If the server sends no mark, the bytes are hashed.
+    Raises the errors of :func:`reading`.
     """
     description = describe(path) if isinstance(path, Address) else None
     if description and description.mark:
@@ -255,8 +255,8 @@ def _file_system(scheme: str) -> Any:
         host, _, rest = path.removeprefix(f"{scheme}://").partition("/")
         return host, rest
 
-    # A web server can't list files, so a path is either a file or missing. Without `split`,
-    # obstore would read the host in localhost:8000/a.jsonl as a scheme.
+    # A web server can't list files, so a path is either a file or missing. By default, obstore
+    # would read the host in localhost:8000/a.jsonl as a scheme. `split` prevents this.
     web = {"_ls": nothing, "_split_path": split} if scheme in _WEB else {}
     check_endpoints()
     kind: Any = type("Files", (FsspecStore,), {"protocol": scheme, **web})

@@ -82,7 +82,7 @@ def _check(path: Path, description: Description | None) -> None:
 
 
 def is_parquet(path: Path) -> bool:
-    """Check a shard's suffix and first bytes: true for Parquet, false for JSON lines.
+    """Return whether a shard's suffix or first bytes say that it is Parquet, not JSON lines.
 
     Raises ``BadInput`` for a shard that can't be read.
     """
@@ -154,7 +154,7 @@ def documents(path: Path, text_field: str = "text") -> Iterator[str]:
                     yield value.as_py().decode()
         return
     for line in lines(path):
-        with suppress(ValueError, RecursionError):  # skip invalid UTF-8, JSON and lone surrogates
+        with suppress(ValueError, RecursionError):  # skip invalid UTF-8, invalid JSON, surrogates
             record = json.loads(line.decode())
             text = field_value(record, text_field) if isinstance(record, dict) else None
             if isinstance(text, str):

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 READ_ONLY = """SET allow_persistent_secrets = false;
 SET enable_external_access = false;
 SET lock_configuration = true;"""
-#: Matches DuckDB's error for an unknown table, up to its suggestion, which would miss many tables.
+#: Matches DuckDB's error for an unknown table. DuckDB's own suggestion would miss many tables.
 _UNKNOWN = re.compile(r"(Catalog Error: Table (?:Function )?with name (\w+) does not exist)!.*")
 _CREATED = re.compile(r"CREATE OR REPLACE (?:VIEW|MACRO) (\w+)")
 #: Words in queries that list tables, views or columns; such queries need all views.
@@ -49,7 +49,7 @@ _NO_EXTENSIONS: dict[str, Any] = {
 }
 #: ``unfilled`` names at most this many tables.
 _UNFILLED = 3
-#: Tables that may be empty: the views that read them have rows without them.
+#: Tables that may be empty. The views that read them have rows all the same.
 _OPTIONAL = ("word_evidence",)
 
 
@@ -58,8 +58,8 @@ def connect(
 ) -> duckdb.DuckDBPyConnection:
     """Open an in-memory DuckDB that has a view of each table in a warehouse.
 
-    The views read the Parquet files of one commit: the newest, or the pinned one. If ``text``, the
-    SQL to run, is given, only the views that this SQL uses are made. Otherwise all views are made,
+    The views read the Parquet files of one commit: the newest, or the pinned one. ``text`` is the
+    SQL to run. If it is given, only the views that it uses are made. Otherwise all views are made,
     which takes 0.7 s. DuckDB neither loads nor downloads extensions. Raises ``BadInput`` if
     ``source`` isn't a warehouse in this format, or if a table's file is unreadable or damaged.
     """
@@ -93,9 +93,9 @@ def _needed(
 ) -> tuple[list[tuple[str, str]], list[Table]]:
     """Return the views (name and SQL) and tables that a query uses. Without ``text``, return all.
 
-    ``name`` is a pattern that finds names of tables and views in the query. By default, any word
-    may be such a name. Raises ``UsageProblem`` if another package's table has the name of one of
-    Plumbline's views.
+    ``name`` is a pattern that matches words of the query. A view or table is used if one of these
+    words is its name. By default, the pattern matches every word. Raises ``UsageProblem`` if
+    another package's table has the name of one of Plumbline's views.
     """
     views: list[tuple[str, str]] = []
     names = None if text is None or _LISTS.search(text) else set(name.findall(text.lower()))
@@ -163,9 +163,9 @@ def _view(table: Table, files: Sequence[File], paths: Sequence[str]) -> str:
 
 
 def init_sql(source: str | Path | OpenWarehouse) -> str:
-    """Return SQL that makes a view of each table of a warehouse, and all other views and macros.
+    """Return SQL that makes a view of each table of a warehouse, and all views and macros on them.
 
-    The views don't show later commits. To see these, make the SQL again.
+    The views don't show later commits. To see later commits, make the SQL again.
     """
     store = opened(source)
     snapshot = store.snapshot()
@@ -211,7 +211,7 @@ def arrow_rows(
 ) -> pa.Table:
     """Return the rows of one query. Raises DuckDB's errors for an invalid query."""
     with warnings.catch_warnings():
-        # DuckDB warns that this copies the rows. The other ways would plan the query twice.
+        # DuckDB warns that this copies the rows. Its other functions would plan the query twice.
         warnings.filterwarnings("ignore", "Arrow output on a DB-API result")
         return connection.execute(text, params or None).to_arrow_table()
 
@@ -223,7 +223,7 @@ def model_labels(connection: duckdb.DuckDBPyConnection) -> dict[str, str]:
 
 @cache
 def _files(folder: str) -> Registry:
-    """Return the registry of a folder's SQL files. Other packages can add only metrics."""
+    """Return the registry of a folder's SQL files. Other packages can add only to ``metrics``."""
     group = "plumbline.metrics" if folder == "metrics" else ""
     return Registry(f"SQL of {folder}", f"plumbline.warehouse.sql.{folder}", ".sql", group)
 

@@ -38,7 +38,7 @@ class Entry(NamedTuple):
 
 
 def questions() -> list[tuple[str, str, str]]:
-    """Return the example questions, each with an explanation of its answer, and a query."""
+    """Return each example question with an explanation of its answer, and with its query."""
     comments = (_comment(sql(name)) for name in sql_names("examples"))
     # The first line of the comment says what a row is. The second line is the question.
     return [(about[1], " ".join(about[2:]), query) for about, query in comments]
@@ -127,7 +127,7 @@ def _questions_markdown() -> str:
 
 
 def filled(document: str) -> str:
-    """Return a page whose graph, tables, reference and questions are generated again."""
+    """Return a page with newly generated parts: its graph, tables, reference and questions."""
     generators = {
         "graph": _graph_markdown,
         "tables": _tables_markdown,

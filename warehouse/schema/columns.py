@@ -50,10 +50,11 @@ class Column:
 
 @dataclass(frozen=True)
 class Origin:
-    """Which rows a row was made from: the rows of ``table`` with the same values in ``by``.
+    """The rows of another table that a row was made from.
 
-    If one of ``columns`` changes in these rows, the row is out of date. If ``columns`` is empty, a
-    change in any column counts.
+    The row and these rows have the same values in the columns ``by``. If one of ``columns`` changes
+    in these rows, the row is out of date. If ``columns`` is empty, all columns count, except those
+    that say where a row came from, such as ``run_id``.
     """
 
     table: str
@@ -66,8 +67,8 @@ class Table:
     """The schema of a table.
 
     Attributes:
-        filled_by: the command that writes the first rows, without ``plumbline``. After a comma, it
-            may say what the command needs. ``any command ...`` stands for several commands.
+        filled_by: the command that writes the first rows, without the word ``plumbline``. Text
+            after a comma is not part of the command. ``any command ...`` means several commands.
         made_from: the rows that a row is made from. If they change, the row is deleted.
         key: columns that identify a row, in all files of the table.
         partitions: columns whose values name the directories of a file. The file stores these
@@ -84,7 +85,7 @@ class Table:
 
     @property
     def how_filled(self) -> str:
-        """``filled_by`` worded for messages, with the complete command in backquotes."""
+        """Text that tells users what fills the table. A command is in backquotes."""
         command, comma, need = self.filled_by.partition(",")
         return command if command.startswith("any ") else f"`plumbline {command}`{comma}{need}"
 
@@ -98,7 +99,7 @@ class Table:
         return sha256(" ".join(self.names).encode()).hexdigest()[:8]
 
     def partition_values(self, partition: Mapping[str, str]) -> tuple[str, ...]:
-        """Return a partition's values in column order. The partition may lack the last columns."""
+        """Return a partition's values in column order. The last columns may be left out."""
         columns = self.partitions[: len(partition)]
         if len(columns) < len(partition):
             raise KeyError(f"{self.name} has no partitions by {', '.join(partition)}")
@@ -113,15 +114,15 @@ class Table:
 
 
 def tables(text: str) -> tuple[Table, ...]:
-    """Read tables from a compact notation. An empty line separates two tables.
+    """Parse tables that are declared in a compact notation. Empty lines separate the tables.
 
     A table begins with the line ``NAME: DESCRIPTION``. The next lines are ``by: COMMAND`` (see
     ``Table.filled_by``), ``from: TABLE by COLUMNS [of COLUMNS]; ...`` (optional, see ``Origin``),
     and ``key: PARTITIONS / FURTHER COLUMNS``.
 
-    Each later line declares columns. ``a, b: type? [unit] -- meaning`` declares two columns that
-    may be NULL, because of the ``?``. ``a b`` takes the columns ``a`` and ``b`` from ``_SHARED``.
-    A key column that no line declares is also taken from ``_SHARED``, and comes first.
+    Each later line declares columns. ``a, b: type? [unit] -- meaning`` declares two columns. The
+    ``?`` means that they may be NULL. The line ``a b`` adds two columns that ``_SHARED`` describes.
+    Key columns that no line declares are also described in ``_SHARED``. They come first.
 
     >>> text = "demo: One.\\nby: why\\nkey: corpus /\\n  pmi_nats: float? [nats] -- PMI"
     >>> (demo,) = tables(text)
@@ -164,7 +165,7 @@ def _columns(line: str) -> list[Column]:
     return [Column(name, *same) for name in names.split(", ")]
 
 
-#: Columns with one meaning in all tables; tables declare them by name alone.
+#: Columns that have the same meaning in all tables. Tables declare them only by name.
 _SHARED = {
     column.name: column
     for line in """

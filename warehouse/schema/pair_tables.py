@@ -48,7 +48,7 @@ key: benchmark / pair_id
     source_file source_row
 
 benchmark_fact: Facts on a benchmark for its card: source, licence, how its pairs were made.
-by: benchmark build, benchmark import --recipe FILE
+by: benchmark build, or by `plumbline benchmark import --recipe FILE`
 key: benchmark / position
     position: int -- position on the card, from 1
     fact: text -- what the fact is about, such as `Licence` or `Written by`

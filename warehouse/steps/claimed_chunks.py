@@ -61,8 +61,8 @@ class ChunkPlan:
     ) -> None:
         """Compute chunks one by one, until all have a result file or the directory is removed.
 
-        Skips chunks that another worker has claimed. After each chunk, even a skipped one, calls
-        ``tell`` with the number of units that are left.
+        Skips chunks that another worker has claimed. After each chunk, computed or skipped, this
+        calls ``tell`` with the number of units that are not yet computed.
         """
         while (todo := self.todo()) and self.directory.is_dir():
             n_done = 0
@@ -78,7 +78,7 @@ class ChunkPlan:
                 time.sleep(_WAIT_S)
 
     def results(self) -> dict[Any, Any] | None:
-        """Return the results by item, or ``None`` if a chunk's file is missing or damaged.
+        """Return the result of each item, or ``None`` if a chunk's file is missing or damaged.
 
         A damaged file (after a power cut) is removed, so that its chunk will be computed again.
         """

@@ -2,11 +2,10 @@
 
 A step's missing items are divided into chunks, in a way that depends only on the items. The results
 of a chunk are stored under ``_work`` as soon as they are computed. When all chunks are computed,
-their rows are published together. So running a command again resumes it, and the final rows are the
-same as without an interruption.
+their rows are published together. A command that was stopped can be run again. It then resumes, and
+its rows are the same as without the interruption.
 
-Several commands can share the chunks of a step, also on several machines that use one warehouse. A
-command claims a chunk before it computes the chunk.
+Several commands, on one or several machines, can share the chunks of a step.
 """
 
 from __future__ import annotations
@@ -36,7 +35,7 @@ class NothingUsed(BadInput):
 
     @classmethod
     def of(cls, step: Step, done: ComputedStep) -> NothingUsed | None:
-        """Return the error, with the most common reasons, or ``None`` if some input was used."""
+        """Return the error if the step has rejects but no rows. Otherwise return ``None``."""
         rejects = [str(row["reason"]) for row in done.new.rejects]
         if done.state.kept or done.new.rows or not rejects:
             return None
@@ -110,7 +109,7 @@ def _run(
         step.load(resource)
     while True:
         plan.work(partial(step.compute, resource), tell)
-        # Let only one process at a time publish the step and remove the directory.
+        # Let only one process at a time publish the step and remove its chunk files.
         with claimed(plan.directory.with_name(f"{plan.directory.name}.claim"), wait=True):
             state = step.state(store, resource)
             results = step.plan(store, resource, state).results()

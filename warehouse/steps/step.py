@@ -28,7 +28,7 @@ class State:
         wanted: the step's inputs, as rows with a ``text_id``.
         found: the step's rows in the warehouse.
         kept: rows in ``found`` that are still valid, since their input has the same ``text_id``.
-        missing: items to compute: inputs without a valid row, or samples or questions of these.
+        missing: items to compute. An item is an input without a valid row, or part of that input.
     """
 
     wanted: Sequence[Row]
@@ -38,7 +38,7 @@ class State:
 
 
 def state_of(wanted: Sequence[Row], found: Sequence[Row], *key: str) -> State:
-    """Make the state of a step that has one item per input. ``key`` are an input's key columns."""
+    """Make the state of a step that has one item per input. Columns ``key`` identify an input."""
 
     def name(row: Row) -> tuple[str, ...]:
         return tuple(row[column] for column in key)
@@ -91,7 +91,7 @@ class Step(ABC):
     table: ClassVar[str]
     order: ClassVar[tuple[str, ...]]
     stage: ClassVar[str]
-    #: The columns that identify an input, among those of its rows.
+    #: Those columns of an input's rows that identify the input.
     key: ClassVar[tuple[str, ...]]
     #: A verb for the step and the unit that it counts, for the progress bar.
     verb: ClassVar[str]
@@ -128,7 +128,7 @@ class Step(ABC):
         return (self.stage, *self.partition(resource).values())
 
     def plan(self, store: Store, resource: Any, state: State) -> ChunkPlan:
-        """Plan the chunks for the missing items of a state. Nothing is written or computed."""
+        """Divide a state's missing items into chunks. Nothing is written or computed yet."""
         directory = store.work_directory(*self.place(resource), create=False)
         chunks = {
             directory / f"{chunk.name}.parquet": chunk for chunk in self.chunks(state.missing)

@@ -27,8 +27,8 @@ def check(store: Store) -> list[dict[str, str]]:
     """Find all problems of a warehouse, sorted by path, without writing to it.
 
     Each problem has the ``path`` that is damaged or can't be checked, the ``problem``, and how to
-    ``fix`` it. The check reads the data files of all kept versions and checks their hashes. It
-    downloads the files of an object store for this. It also finds keys that occur twice in the
+    ``fix`` it. The check reads the data files of all ``log.versions`` and checks their hashes. For
+    this, it downloads the files of an object store. It also finds keys that occur twice in the
     newest version, and files that ``compact`` would remove.
 
     Raises ``Interrupted`` if an object store fails or can't be reached.
@@ -67,7 +67,7 @@ def _problem(path: Path, problem: str, fix: str) -> dict[str, str]:
 
 
 def _logged(store: Store, newest: Snapshot, files: _Files) -> Iterator[dict[str, str]]:
-    """Add the files of kept versions to ``files``. Yield a problem for each unreadable commit."""
+    """Fill ``files`` with all data files in the log. Yield a problem for each unreadable commit."""
     for version in range(newest.version, newest.oldest - 1, -1):
         where = store.root / log.commit_name(version)
         try:

@@ -86,11 +86,10 @@ def _merge(
 
 
 def leftovers(store: Store) -> dict[str, str]:
-    """Find files and directories that can be removed. Return them sorted, with the reason.
+    """Find unfinished files and directories, and files that no version since ``oldest`` uses.
 
-    Such a file is unfinished, or no kept version uses it. Files younger than a day are left out,
-    since a command may be about to name them in a commit. Raises ``BadInput`` if the commit of a
-    kept version is damaged or missing.
+    Return them sorted, with the reason for each. Files younger than a day are left out, because a
+    running command may still commit them. Raises ``BadInput`` if a commit is damaged or missing.
     """
     limit = time.time() - UNFINISHED.total_seconds()
     newest, named = log.snapshot(store.place), set()

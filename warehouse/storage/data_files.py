@@ -81,7 +81,7 @@ def write_file(path: Path, data: pa.Table, *, temporary: bool = False) -> None:
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    # Encode only text with a dictionary, because columns of numbers hardly become smaller.
+    # Use dictionary encoding only for text, because it hardly makes columns of numbers smaller.
     text_columns = [f.name for f in data.schema if not pa.types.is_primitive(f.type)]
     settings = (
         {"compression": "lz4", "use_dictionary": True, "row_group_size": 1 << 22}
@@ -146,7 +146,7 @@ class DataFiles(OpenWarehouse):
     def adopt(
         self, table: str, partition: Mapping[str, str], made: Path, units: Sequence[Unit]
     ) -> File:
-        """Move a Parquet file to its table. If no commit names it within a day, it is lost."""
+        """Move a Parquet file to its table. Commit it within a day, or it may be removed."""
         name = "/".join([table, *folders(table, partition), f"{uuid.uuid4().hex[:20]}.parquet"])
         file = File(
             name,
@@ -173,7 +173,7 @@ class DataFiles(OpenWarehouse):
         return self.keep_rows(table, file, self.rows_of(table, file), is_kept)
 
     def keep_rows(self, table: str, file: File, rows: pa.Table, is_kept: Sequence[bool]) -> File:
-        """Write a new file with only the ``rows`` of ``file`` for which ``is_kept`` is true."""
+        """Copy some of a file's ``rows`` to a new file: those for which ``is_kept`` is true."""
         import pyarrow as pa
 
         units, start = [], 0

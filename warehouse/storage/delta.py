@@ -30,8 +30,8 @@ def follow(place: Place, table: str, before: Listing, after: Listing) -> None:
     """Add a version to a table's log: the change from the files ``before`` to those ``after``.
 
     Every tenth version gets a checkpoint. A version also gets one if the version before it is
-    missing because a writer was killed. If the log has a version of this number from a commit
-    that was removed, the new version replaces it and gets a checkpoint.
+    missing because a writer was killed. If the log already has a version of this number, that one
+    is from a commit that was removed. The new version replaces it and gets a checkpoint.
     """
     log, names = _directory(table), place.names(_directory(table))
     name, checkpoint = _file(after.version, "json"), b""
@@ -56,7 +56,7 @@ def follow(place: Place, table: str, before: Listing, after: Listing) -> None:
 
 
 def renew(place: Place, table: str, newest: Listing) -> None:
-    """Remove old versions of a table's log. Give the newest a valid checkpoint if it lacks one."""
+    """Remove all versions of a table's log except the newest, which gets a valid checkpoint."""
     log, first = _directory(table), _file(newest.version, _CHECKPOINT)
     if first not in place.names(log) or problem(place, table, newest):
         follow(place, table, Listing(), newest)
@@ -83,7 +83,7 @@ def problem(place: Place, table: str, newest: Listing) -> str | None:
 
 
 def _replayed(place: Place, table: str, names: list[str], newest: int) -> dict[str, Any]:
-    """Return the files in version ``newest``, by path. Raise ``ValueError`` for a wrong hash."""
+    """Return the files that version ``newest`` of a log lists, by path. Check the log's hashes."""
     import pyarrow.parquet as pq
 
     starts = [name for name in names if name.endswith(_CHECKPOINT)]

@@ -1,13 +1,13 @@
 """Locks: let only one command at a time write to a corpus, a benchmark, or a warehouse.
 
 On a disk, the operating system manages locks (``flock``, through ``filelock``). A process holds a
-lock until it releases the lock or ends. On NFS, the server manages locks. With NFSv4, it frees the
-lock of a crashed machine after the lease time (90 s by default). With NFSv3, it may do so only when
-the machine is up again.
+lock until it releases the lock or ends. On NFS, the server manages locks. With NFSv4, the server
+frees a crashed machine's locks after the lease time (90 s by default). With NFSv3, the server may
+keep these locks until the machine is up again.
 
-In an object store, a lock is a lease: the commit log has the holder's token. If another command
-takes the lease because the holder was suspended, the newest commit no longer has this token. Then
-commits of the old holder are refused.
+In an object store, a lock is a lease. The commit log has a token of the process that holds the
+lease. If this process is suspended, the lease expires, and another command can take it. The newest
+commit then has the other command's token, and commits of the first process are refused.
 """
 
 from __future__ import annotations
@@ -96,8 +96,8 @@ def _acquire(lock: BaseFileLock, wait: bool) -> None:
 def sole(path: Path, what: str, fix: str = "wait until it ends") -> Iterator[None]:
     """Lock the file ``path`` during the block.
 
-    Raises ``UsageProblem``, which begins with ``what`` and names the holder, if another process has
-    the lock. Raises ``BadInput`` if the disk can't be written to or doesn't support locks.
+    Raises ``UsageProblem`` if another process has the lock. The message begins with ``what`` and
+    names that process. Raises ``BadInput`` if the disk can't be written to or can't lock files.
     """
     with ExitStack() as stack:
         with disk_problems(path.parent):
@@ -140,7 +140,7 @@ def lease(place: Place, name: str, what: str, fix: str) -> Iterator[None]:
         while not ended.wait(LEASE.total_seconds() / 3):
             try:
                 log.commit(place, lambda draft: _renew(draft, name, token), "", f"lock {name}")
-            except log.LeaseLost:  # the block's next commit raises LeaseLost too
+            except log.LeaseLost:  # in the block, the next commit raises this error
                 return
             except Exception:  # the server is down: try again before the lease expires
                 continue
@@ -165,9 +165,9 @@ def _take(draft: Draft, name: str, token: str, what: str, fix: str) -> None:
 
 
 def _is_alive(lease: Mapping[str, object]) -> bool:
-    """Return whether a lease was renewed recently and its process isn't known to have ended.
+    """Return whether a lease is valid. It expires after ``LEASE``, or when its process has ended.
 
-    If the time is far in the future, some clock was wrong, and the lease counts as expired.
+    If it was renewed far in the future, some clock was wrong. Then it also counts as expired.
     """
     age = datetime.now(timezone.utc) - datetime.fromisoformat(str(lease["renewed"]))
     return abs(age) < LEASE and lives(str(lease["holder"])) is not False

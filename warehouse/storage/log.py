@@ -6,8 +6,8 @@ succeeds; the others apply their changes to the new state and try again. So read
 changes of a commit, even in several tables, or none. A reader stays at one version.
 
 A commit's file is compressed JSON, followed by its hash, which `zcat` ignores. The JSON also has
-the hash of each data file. A new table, or a new column that may be NULL, needs no new format. If
-an older data file lacks a column, NULL is read.
+the hash of each data file. A new table, or a new column that may be NULL, needs no new format. Rows
+of an older data file have NULL in such a column.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class Snapshot:
 
     @property
     def kept(self) -> list[str]:
-        """A message per table that no installed package declares. Such tables are never changed."""
+        """Messages about tables that no installed package declares. Such tables never change."""
         why = "no installed package declares it; kept as it is"
         return [f"Table {table}: {why}" for table in self.tables if table not in TABLES]
 
@@ -92,7 +92,7 @@ def commit_name(version: int) -> str:
 
 
 def versions(place: Place) -> list[int]:
-    """Return the versions that are kept, oldest first. Raises the errors of ``snapshot``."""
+    """Return the versions that still exist, oldest first. Raises the errors of ``snapshot``."""
     return _kept(place)[0]
 
 
@@ -186,7 +186,7 @@ class Draft:
     def swap(
         self, table: str, old: Iterable[File], new: Iterable[File], kept: Iterable[File] = ()
     ) -> None:
-        """Replace a table's files ``old`` with ``new`` files, and ``kept`` files with old rows."""
+        """Replace ``old`` files with ``new`` and ``kept`` files. Rows in ``kept`` aren't new."""
         new = list(new)
         added = (*kept, *new)
         gone = {file.path for file in (*old, *added)}
@@ -260,7 +260,7 @@ def _create(state: Snapshot) -> bool:
     values |= {"time": state.time.isoformat(), "tables": tables, "id": uuid.uuid4().hex}
     content = signed(json.dumps(values).encode())
     name = commit_name(state.version)
-    # If the content is equal, the store has created our file, but its answer was lost.
+    # If the existing file has our content, the store created it, but its answer was lost.
     return state.place.create(name, content) or state.place.read(name) == content
 
 

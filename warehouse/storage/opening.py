@@ -95,9 +95,9 @@ class OpenWarehouse:
         return self.place.root
 
     def pinned(self, at: int | None = None) -> Self:
-        """Return this warehouse pinned to a version (default: newest), so that reads see one state.
+        """Return this warehouse pinned to a version, by default the newest.
 
-        Raises the errors of ``log.snapshot``.
+        All reads then see the state of that version. Raises the errors of ``log.snapshot``.
         """
         state = self.snapshot() if at is None else log.snapshot(self.place, at)
         return type(self)(self.place, state)
@@ -131,7 +131,7 @@ class OpenWarehouse:
 
 
 def _marker(place: Place) -> bytes | None:
-    """Read a warehouse's marker file: ``None`` if it's missing, ``b""`` if it's unreadable."""
+    """Read a warehouse's marker file. Return ``None`` if it's missing, ``b""`` if unreadable."""
     try:
         return place.read(MARKER)
     except (FileNotFoundError, NotADirectoryError):

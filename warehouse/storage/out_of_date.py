@@ -1,7 +1,7 @@
-"""Delete rows that become out of date when a commit changes the rows they were made from.
+"""Delete rows that are out of date because a commit changed the rows that they were made from.
 
-The same commit deletes them. ``Table.made_from`` declares what rows are made from. Rows that the
-commit itself writes are up to date.
+The deletion is part of that commit. Rows that the commit itself writes are up to date.
+``Table.made_from`` declares which rows a row is made from.
 """
 
 from __future__ import annotations
@@ -25,11 +25,11 @@ Values: TypeAlias = tuple[Any, ...]
 
 
 def delete_out_of_date(store: DataFiles, draft: Draft) -> None:
-    """Delete the rows that were made from rows that a draft changes. Count the deleted rows.
+    """Delete rows of other tables that were made from rows that a draft changes.
 
-    The counts are added to ``draft.out_of_date``. A table comes after the tables that it is made
-    from, so a deletion can cause further deletions. Rows are kept if the partitions that they were
-    made from had no files before this draft.
+    Adds the numbers of deleted rows to ``draft.out_of_date``. A table comes after the tables that
+    it is made from, so a deletion can cause further deletions. Rows that were made from a
+    partition are kept if that partition had no files before this draft.
     """
     for table in (TABLES[name] for name in TABLES if name in draft.base.tables):
         for origin in table.made_from:
@@ -50,8 +50,8 @@ def delete_out_of_date(store: DataFiles, draft: Draft) -> None:
 def to_make_again(now: Mapping[str, int], before: Mapping[str, int] | None = None) -> list[str]:
     """Return a message for each table that lost rows, with the command that makes them again.
 
-    ``now`` and ``before`` are ``Snapshot.out_of_date`` of two versions. Rows that ``before``
-    already counts aren't reported.
+    ``now`` and ``before`` are the ``Snapshot.out_of_date`` of two versions. Rows that were already
+    deleted in the version ``before`` aren't reported.
     """
     n_rows: Counter[str] = Counter()
     for directory, n in now.items():
@@ -78,7 +78,7 @@ def _overlap(table: Table, made: File, origin: Origin, changed: Sequence[File]) 
 
 
 def _keys(store: DataFiles, table: Table, file: File, by: tuple[str, ...]) -> set[Values]:
-    if set(by) <= set(table.partitions):  # the file's path has the values
+    if set(by) <= set(table.partitions):  # all rows of the file have the same values
         values = dict(zip(table.partitions, file.partition, strict=True))
         return {tuple(values[column] for column in by)}
     return set(_rows_of(store.rows_of(table.name, file), by))
@@ -91,7 +91,7 @@ def _rows_of(rows: pa.Table, by: tuple[str, ...]) -> list[Values]:
 def _changed(
     store: DataFiles, origin: Origin, keys: set[Values], gone: list[File], added: list[File]
 ) -> set[Values]:
-    """Return those ``keys`` whose rows in the files ``gone`` and ``added`` differ."""
+    """Return those ``keys`` whose rows changed from the files ``gone`` to the files ``added``."""
     import duckdb
     import pyarrow as pa
     import pyarrow.dataset as ds

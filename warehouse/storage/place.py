@@ -47,10 +47,10 @@ class Unit:
 
 @dataclass(frozen=True)
 class File:
-    """A data file, with the size and hash of its content. Its rows belong to ``units``.
+    """A data file of a table. ``units`` are the published units that its rows belong to, in order.
 
-    ``columns`` was ``Table.columns_id`` when the file was written. ``partition`` has the values of
-    the table's partition columns. ``written_ms`` is a Unix time in milliseconds.
+    ``columns`` is the table's ``columns_id`` at the time of writing. ``partition`` has the values
+    of the table's partition columns. ``written_ms`` is a Unix time in milliseconds.
     """
 
     path: str
@@ -94,7 +94,7 @@ def sha256_of(path: Path) -> str:
 
 
 def verify(path: Path, file: File) -> None:
-    """Check a file's size and hash. Raise ``Damaged`` if they differ, ``OSError`` if unreadable."""
+    """Check a file. Raise ``Damaged`` for a wrong size or hash, ``OSError`` if it's unreadable."""
     status = path.stat()
     if not stat.S_ISREG(status.st_mode):
         raise OSError(errno.EINVAL, "not a regular file", str(path))
@@ -173,8 +173,8 @@ class Disk:
     def local(self, file: File, *, stored: bool = False) -> Path:
         """Check a data file's hash. Return a local path from which the file can be read.
 
-        With ``stored``, a remote file is downloaded again, even if there is a local copy. Raises
-        ``FileNotFoundError`` for a missing file, ``Damaged`` for a changed file.
+        If ``stored`` is true, a file of an object store is downloaded again, even if there is a
+        local copy. Raises ``FileNotFoundError`` for a missing file, ``Damaged`` for a changed file.
         """
         verify(self.root / file.path, file)
         return self.root / file.path

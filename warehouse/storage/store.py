@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Staged:
-    """A partition that is being written. It can be pickled, so Spark tasks can write parts."""
+    """A partition that is being written. Spark tasks can use this object, as it can be pickled."""
 
     table: str
     directory: str
@@ -118,8 +118,8 @@ class Store(DataFiles):
     def replace(self, table: str, rows: Rows, partition: Mapping[str, str], run_id: str) -> None:
         """Replace all rows of a partition. If there are no new rows, the partition becomes empty.
 
-        Like every change, this also deletes rows of other tables if the rows they were made from
-        are gone or different (see ``Table.made_from``).
+        Rows of other tables that were made from removed or changed rows are deleted too (see
+        ``Table.made_from``).
         """
         data = cast(TABLES[table], rows)
         units = (Unit("part-0", data.num_rows, run_id),)
@@ -159,7 +159,7 @@ class Store(DataFiles):
             for table in {*draft.base.declared, *state.declared} - {"run"}:
                 draft.swap(table, draft.files(table), [], state.files(table))
             draft.out_of_date = dict(state.out_of_date)
-            log.snapshot(self.place, version)  # an error if `compact` has dropped the version
+            log.snapshot(self.place, version)  # raises an error if `compact` removed the version
 
         state = self.pinned(version).snapshot()
         for table in state.declared.keys() - {"run"}:

@@ -14,7 +14,7 @@ class Display:
         heading: title of the column, with its unit.
         scale: factor for the values, such as 100 to show a share in percent.
         digits: number of digits after the point. None means the default. -1 means that a small
-            value gets as many as it needs.
+            value gets as many digits as it needs.
         is_signed: whether positive values get a plus sign.
         is_probability: whether values below 0.0001 are shown as ``< 0.0001``.
     """
@@ -77,7 +77,7 @@ _PROBABILITY = re.compile(r"[pq](_|$)")
 
 
 def display(name: str, unit: str = "") -> Display:
-    """Return how to display a column or metric, given its name (and a metric's ``unit``).
+    """Return how to display a column or metric. ``unit`` is given only for metrics.
 
     >>> display("us").heading, display("n_pairs").heading, display("delta_nats").is_signed
     ('US %', 'pairs', True)

@@ -29,21 +29,21 @@ _SHORTEST = 8
 _SECRET = re.compile(
     r"(?:^|_)(?:(?:API)?KEYS?|TOKENS?|SECRETS?|PASSPHRASE|SAS|CONNECTION_STRING)(?:_|$)|PASSWORD"
 )
-#: Variables that match this pattern, too, contain a path or an address instead of a secret.
+#: If a variable's name also matches this pattern, it contains a path or address, not a secret.
 _PLACE = re.compile(r"_(?:FILE|PATH|URI|URL|ENDPOINT|DIR)$")
 _SECRET_PARAMETERS = (
     r"x-(?:amz|goog)-(?:signature|credential|security-token)|sig|signature|(?:access[_-]?)?token|"
     r"(?:api[_-]?)?key|password|passwd|secret|awsaccesskeyid"
 )
 _FORMS = (
-    # user:password@host. Without a password, only what precedes @ in a web address is a secret. In
-    # abfs://container@account, it is the name of a container.
+    # Hide user:password before @. In a web address, also hide a user name that has no password.
+    # In abfs://container@account, the text before @ is not a user name.
     re.compile(r"(?<=://)[^\s/?#@:]*:[^\s/?#]*(?=@)|(?<=http://)[^\s/?#]+(?=@)"),
     re.compile(r"(?<=https://)[^\s/?#]+(?=@)"),
     re.compile(rf"(?<=[?&;])((?:{_SECRET_PARAMETERS})=)[^\s&\"'<>)]+", re.I),
     re.compile(r"\b((?:AccountKey|SharedAccessSignature|Credential|Signature)=)[^\s,;&\"'<>)]+"),
     re.compile(r"(authorization['\"]?\s*[:=]\s*['\"]?(?:bearer|basic) )[\w.~+/=-]{8,}", re.I),
-    # Require a digit or 24 characters, since the text could be prose, such as "Basic tokenizer".
+    # A token has a digit or at least 24 characters. Other text is prose, such as "Basic tokenizer".
     re.compile(r"\b((?:Bearer|Basic) )(?=\S*\d|\S{24})[\w.~+/=-]{8,}"),
     re.compile(r"(-----BEGIN [A-Z ]*PRIVATE KEY-----).*?(?=-----END|\Z)", re.S),
 )
@@ -84,10 +84,9 @@ def is_unicode(text: str) -> bool:
 
 
 def csv_cell(value: object) -> object:
-    """Change a value for a CSV file if a spreadsheet would read it as a formula.
+    """Put an apostrophe before text that a spreadsheet would read as a formula.
 
-    Text that starts like a formula, perhaps after blanks, gets an apostrophe in front, unless it is
-    a number. Other values are returned unchanged.
+    Other values, including numbers such as ``-1`` written as text, are returned unchanged.
     """
     if isinstance(value, str) and _is_formula(value) and not _is_number(value):
         return f"'{value}"
@@ -117,7 +116,7 @@ def markdown_row(*cells: str) -> str:
 
 
 def policy_hash(text: str) -> str:
-    """Return the hash with which a content security policy allows an inline style or script."""
+    """Return the hash that makes a content security policy allow an inline style or script."""
     return "sha256-" + b64encode(hashlib.sha256(text.encode()).digest()).decode("ascii")
 
 
@@ -149,7 +148,7 @@ def hidden(text: str, environment: Mapping[str, str] | None = None) -> str:
 
 
 def spellings(secret: str) -> tuple[str, ...]:
-    """Return the ways to write a secret, longest first. A short value isn't a secret."""
+    """Return the forms that a secret may have in a text, longest first. Short values have none."""
     if len(secret) < _SHORTEST:
         return ()
     forms = {secret, quote(secret, safe=""), quote(secret), json.dumps(secret)[1:-1]}

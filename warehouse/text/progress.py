@@ -24,7 +24,7 @@ _START_OF_LINE = "\r\x1b[K"
 
 
 class Update(Protocol):
-    """A function to call with the number done, the total, and a short note, such as a loss."""
+    """A function that updates a progress line. ``note`` is a short text, such as a loss."""
 
     def __call__(self, n_done: int, n_all: int, /, note: str = "") -> None:
         """Show that ``n_done`` of ``n_all`` items are done."""

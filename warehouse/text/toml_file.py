@@ -65,7 +65,7 @@ Amount: TypeAlias = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 
 
 def one_of(*names: str) -> AfterValidator:
-    """Return a validator that accepts only ``names``, as a text or as a key of a table."""
+    """Return a validator for a text or for a table's keys. It accepts only ``names``."""
 
     def check(text: str) -> str:
         if text not in names:
@@ -78,22 +78,22 @@ def one_of(*names: str) -> AfterValidator:
 def load(
     kind: type[Kind], source: Path | Traversable | str, what: str, fix: str = "", **fixed: object
 ) -> Kind:
-    """Read a TOML file, or TOML text, as the dataclass ``kind``.
+    """Make an object of the dataclass ``kind`` from a TOML file or TOML text.
 
-    ``source`` is the file or, if it is a ``str``, the text. For ``what`` and ``fix``, see
-    :func:`read`. ``fixed`` sets fields that the file must not set. Raises ``UsageProblem`` if the
-    file doesn't exist. Raises ``BadInput``, with the key and the expected value, if the content is
-    invalid.
+    A ``source`` of type ``str`` is TOML text. Any other ``source`` is a file. For ``what`` and
+    ``fix``, see :func:`read`. ``fixed`` sets fields that the file must not set. Raises
+    ``UsageProblem`` if the file doesn't exist. Raises ``BadInput``, with the key and the expected
+    value, if the content is invalid.
     """
     content = parsed(source if isinstance(source, str) else read_text(source, what, fix), what)
     return checked(kind, content, what, **fixed)
 
 
 def checked(kind: type[Kind], content: Mapping[str, Any], what: str, **fixed: object) -> Kind:
-    """Make the dataclass ``kind`` from a file's content. Raises ``BadInput`` like :func:`load`."""
+    """Make an object of ``kind`` from a file's content. Raises ``BadInput`` like :func:`load`."""
     for key in fixed.keys() & content.keys():
         raise BadInput(f"{what}: key {key!r}", "is unknown")
-    try:  # In strict mode, pydantic accepts a list as a tuple only in JSON.
+    try:  # Pass JSON: in strict mode, pydantic accepts a list as a tuple only from JSON.
         text = json.dumps({**content, **fixed}, skipkeys=True, default=_table_of)
         return TypeAdapter(kind).validate_json(text)
     except RecursionError as e:
@@ -108,12 +108,12 @@ def checked(kind: type[Kind], content: Mapping[str, Any], what: str, **fixed: ob
 
 
 def _table_of(value: object) -> dict[str, str]:
-    """Convert a date or time to a table, so that it isn't accepted as a text."""
+    """Convert a date or time to a dictionary, which a text field doesn't accept."""
     return {type(value).__name__: str(value)}
 
 
 def read(file: Path | Traversable, what: str = "", fix: str = "") -> dict[str, Any]:
-    """Read a TOML file. Errors call it ``what``, and give the advice ``fix`` if it's missing.
+    """Read a TOML file. Errors name it ``what``. ``fix`` is the advice for a missing file.
 
     Raises ``UsageProblem`` if the file doesn't exist, ``BadInput`` if it isn't TOML in UTF-8.
     """
@@ -134,9 +134,9 @@ def read_text(file: Path | Traversable, what: str, fix: str = "") -> str:
 def named_text(parts: Registry, name: str) -> tuple[str, str, str]:
     """Find a file by its registered name, or by a path that ends in ``.toml``.
 
-    Returns the name (for a path, the stem), the file's text, and the file's name for messages.
-    Raises the errors of ``read_text`` and ``Registry.text``, and ``UsageProblem`` if the stem is a
-    registered name.
+    Returns the name, the file's text, and what messages call the file. For a path, the name is the
+    path's stem. Raises the errors of ``read_text`` and ``Registry.text``. Also raises
+    ``UsageProblem`` if the stem is a registered name.
     """
     path, what = Path(name), f"{parts.noun} {name}"
     if path.suffix != ".toml":

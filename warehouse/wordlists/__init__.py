@@ -32,7 +32,7 @@ Word: TypeAlias = Annotated[str, AfterValidator(one_word)]
 
 @toml_table
 class WordPair:
-    """Two words, one from each group. ``weight`` (at least 0) counts in the mean over all pairs."""
+    """Two words, one from each group. The mean over all pairs uses ``weight`` (at least 0)."""
 
     a: Word
     b: Word
@@ -56,7 +56,7 @@ GENDERS = ("female", "male")
 class WordList:
     """A named list of word pairs and unpaired words, with its source.
 
-    ``groups`` has two names: for the first words of all pairs, and for their second words.
+    The pairs' first words are one group, and their second words another. ``groups`` names both.
     """
 
     name: str
@@ -75,7 +75,7 @@ class WordList:
 
     @property
     def has_mean(self) -> bool:
-        """Whether the pairs have a mean: there are at least two, and no word is in both groups."""
+        """Whether there are at least two pairs, and no word is in both groups."""
         firsts, seconds = ({getattr(p, side) for p in self.pairs} for side in "ab")
         return len(self.pairs) > 1 and firsts.isdisjoint(seconds)
 
@@ -87,12 +87,12 @@ class WordList:
 
     @property
     def hash(self) -> str:
-        """Hash (12 hex digits) of the words, their order and weights, but not of the name."""
+        """Hash (12 hex digits) of the words and weights. The order matters, the name doesn't."""
         content = [[(p.a, p.b, p.weight) for p in self.pairs], self.unpaired]
         return hashlib.sha256(json.dumps(content).encode()).hexdigest()[:12]
 
     def rows(self, corpus: str) -> list[dict[str, object]]:
-        """Return this list as rows of the table ``word_list``, for a corpus counted with it."""
+        """Return this list as rows of the table ``word_list`` that belong to ``corpus``."""
         fixed = {"corpus": corpus, "word_list": self.name, "source": self.source}
         groups = dict(zip(("group_a", "group_b"), self.groups or (), strict=False))
         entries: list[dict[str, object]] = [
@@ -116,8 +116,9 @@ def from_rows(rows: Iterable[Mapping[str, Any]]) -> WordList:
 def side_names(contrast: str, lists: Iterable[WordList]) -> tuple[str, str]:
     """Return names for the two sides of a contrast. A positive lean is towards the first side.
 
-    For a pair such as ``she/he``, the sides are its words. For a contrast over a list, such as
-    ``gendered-sum``, they are the groups of the list in ``lists``, or by default ``GENDERS``.
+    For a pair such as ``she/he``, the sides are its words. For a contrast over a word list, such as
+    ``gendered-sum``, the sides are the list's groups. If the list isn't in ``lists`` or has no
+    groups, the sides are ``GENDERS``.
 
     >>> side_names("old/young", []), side_names("gendered-sum", [load("gendered")])
     (('old', 'young'), ('female words', 'male words'))

@@ -29,7 +29,7 @@ class Phi(Protocol):
     LANGUAGES: tuple[str, ...] | None
 
     def items(self, texts: Sequence[str]) -> list[Any]:
-        """Return one item per text, in the same order."""
+        """Return one item for each text, in the texts' order."""
         ...
 
     def combine(self, items: Sequence[Any]) -> Any:

@@ -67,7 +67,7 @@ def distances(items: Sequence[Tokens]) -> Floats:
 
 
 def _shared(items: Sequence[Tokens]) -> Floats:
-    """Return a square array with the number of words that every two sets share."""
+    """Return a square array with the number of shared words for every two sets."""
     ids = dict[str, int]()
     columns = [ids.setdefault(word, len(ids)) for item in items for word in item]
     rows = np.repeat(np.arange(len(items)), [len(item) for item in items])

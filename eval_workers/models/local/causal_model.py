@@ -68,7 +68,7 @@ class CausalModel(TextReader):
         ]
 
     def _sample(self, prompt: Tokens | str, new: Tokens | str) -> Sample:
-        """Return the sample with these new tokens. A string argument becomes its ``problem``."""
+        """Return a sample with these new tokens. A string, if given, becomes its ``problem``."""
         if isinstance(prompt, str):
             return Sample(problem=prompt)
         if isinstance(new, str):
@@ -96,7 +96,7 @@ class CausalModel(TextReader):
 
     @cached_property
     def ends(self) -> frozenset[int]:
-        """Ids of the end tokens: from generation settings, else configuration, else tokenizer."""
+        """Ids of the end tokens, taken from the first of three sources that has any."""
         settings = self._generation_settings or GenerationConfig.from_model_config(self.config)
         for ids in (settings.eos_token_id, self.config.eos_token_id, self.tokenizer.eos_token_id):
             if ids is not None:

@@ -2,8 +2,9 @@
 
 A forward pass reads equal prompts once, and copies their keys and values for each sample. Shorter
 prompts are padded on the left, and no token attends to padding. The distribution of the next token
-is filtered as in transformers. A sample's k-th random number is the quantile of its k-th token in
-this distribution. So a sample doesn't depend on other samples in the same pass.
+is filtered as in transformers. The next token is the one at a random quantile of this distribution.
+A sample draws its quantiles from its own stream. So a sample doesn't depend on other samples in the
+same pass.
 """
 
 from __future__ import annotations
@@ -74,7 +75,7 @@ def draw(
 
 
 def uniforms(seeds: Sequence[int], n: int) -> torch.Tensor:
-    """Return a row of ``n`` random numbers in [0, 1) per seed. A larger ``n`` extends each row.
+    """Return ``n`` random numbers in [0, 1) per seed. A larger ``n`` adds numbers to a row's end.
 
     >>> torch.equal(uniforms([3, 4], 2), uniforms([4, 3], 5).flip(0)[:, :2])
     True
@@ -96,7 +97,7 @@ def chosen(
     scores = _filters(options)(None, logits)
     sums = scores.softmax(dim=-1).double().cumsum(dim=-1)
     totals = sums[:, -1]
-    # Keep the target below the total despite rounding: never draw a token of probability 0.
+    # Rounding could make the target equal to the total, and draw a token of probability 0.
     target = torch.minimum(chance * totals, torch.nextafter(totals, torch.zeros_like(totals)))
     return torch.searchsorted(sums, target[:, None], right=True)[:, 0]
 
@@ -130,8 +131,8 @@ class _TopP(TopPLogitsWarper):
         in_nucleus = before < self.top_p
         last = (in_nucleus.sum(dim=-1, keepdim=True) - 1).clamp(min=0)
         edge = values.gather(1, torch.cat([last, (last + 1).clamp(max=_LIKELY - 1)], dim=1))
-        # If all ``_LIKELY`` tokens are in the nucleus, the two values of ``edge`` are equal. The
-        # row then counts as doubtful and is sorted.
+        # ``edge`` has the values of the last token in the nucleus and of the next token. If all
+        # ``_LIKELY`` tokens are in the nucleus, the two values are equal, and the row is sorted.
         doubt = (edge[:, 0] == edge[:, 1]) | ((before - self.top_p).abs() < _ROUNDING).any(dim=-1)
         kept_values = values.masked_fill(~in_nucleus, self.filter_value)
         filtered = torch.full_like(scores, self.filter_value).scatter(1, places, kept_values)

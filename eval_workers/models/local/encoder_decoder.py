@@ -4,12 +4,12 @@ The decoder starts from its start token and the special tokens that the tokenize
 (BART's `<s>`). These tokens and EOS are not scored.
 
 **Scores.** A text's score is log p(text | empty input). The encoder reads only the special tokens
-of an empty input, and the decoder reads the text. The models saw few empty inputs in training, so
-compare only the two sentences of a pair, or models of one family.
+of an empty input, and the decoder reads the text. The models saw few empty inputs in training. So
+compare scores only between the two sentences of a pair, or between models of one family.
 
-**Continuations.** The encoder reads the prompt, and the decoder writes a separate text, which
-follows the prompt after a space. The model's generation settings are ignored, except for the start
-and end tokens.
+**Continuations.** The encoder reads the prompt. The decoder writes a new text. Plumbline puts
+a space between the prompt and this text. The model's generation settings are ignored, except for
+the start and end tokens.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ from plumbline.warehouse.errors import UsageProblem
 
 
 class EncoderDecoderModel(CausalModel):
-    """An encoder-decoder loaded with transformers. It raises the errors of ``TextReader``.
+    """An encoder-decoder loaded with transformers. Raises the errors of ``TextReader``.
 
     ``options.bos``, if given, replaces the decoder start token that the model's files name.
     """
@@ -74,7 +74,7 @@ class EncoderDecoderModel(CausalModel):
         return next((int(n) for name in names if (n := getattr(self.config, name, None))), None)
 
     def _prompts(self, texts: Sequence[str], n_new: int) -> list[Tokens | str]:
-        """Return each prompt's ids without special tokens, or why it can't be continued."""
+        """Return each prompt's ids without special tokens, or the problem with the prompt."""
 
         def checked(ids: Tokens) -> Tokens | str:
             limit = self._limit("max_encoder_position_embeddings")

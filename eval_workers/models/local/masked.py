@@ -47,8 +47,8 @@ class MaskedModel(TextReader):
     def _context(self) -> tuple[str, int]:
         """Return the values of ``bos_policy`` and ``bos_token_id`` in the model's ``Identity``.
 
-        The policy shows the special tokens around a text. The id is that of the first special
-        token before a text, or of the mask token if no special token comes before a text.
+        ``bos_policy`` shows the special tokens around a text. ``bos_token_id`` is the first special
+        token before a text. If there is none, it is the mask token.
         """
         name, tokenizer = f"model {self.source.name}", self.tokenizer
         refuse_options(self.options, ["bos"], "is for models that read from left to right")
@@ -111,7 +111,7 @@ class MaskedModel(TextReader):
 
     @torch.inference_mode()
     def _pass(self, copies: list[_Copy]) -> list[float]:
-        """Run the model on copies of equal length. Return log p (nats) of each copy's token."""
+        """Read masked copies of equal length. Return log p (nats) of the token that each scores."""
         model = self.weights.model
         inputs, places, tokens = (
             torch.tensor(part, device=model.device) for part in zip(*copies, strict=True)

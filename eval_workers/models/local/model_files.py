@@ -64,7 +64,7 @@ def read_files(model: str, options: ModelOptions) -> Files:
     A hub revision is pinned to its commit, because a branch can move, even during a run.
 
     Raises ``BadInput`` if the model can't be loaded, isn't a language model or is an adapter. Also
-    raises ``BadInput`` if the given adapter is for another base, or if the configuration claims an
+    raises ``BadInput`` if the adapter is for another model, or if the configuration claims an
     impossible number of layers.
     """
     adapter = find_adapter(options.adapter) if options.adapter is not None else None

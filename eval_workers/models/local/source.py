@@ -152,7 +152,7 @@ def check_reachable(source: Source) -> None:
 
 
 def pinned(source: Source, filename: str, what: str) -> Source:
-    """Return the source with the commit of its file ``filename``. Errors call it ``what``."""
+    """Return the source at the commit of its file ``filename``. Errors call the source ``what``."""
     path = load_part(source, cached_file, filename=filename)
     commit = extract_commit_hash(str(path), None)
     if commit is None:

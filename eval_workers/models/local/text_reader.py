@@ -115,8 +115,8 @@ class TextReader:
         """Return where the BOS comes from, and the id of the BOS.
 
         The first source that names a BOS decides: ``--bos``, tokenizer, configuration, convention.
-        The configuration's BOS is used only if it is a special token of the tokenizer. Otherwise it
-        may be a default of the model's type, and an ordinary word in this vocabulary. Raises
+        The configuration's BOS is used only if it is a special token of the tokenizer. Otherwise
+        its id may be a default of the model's type and stand for an ordinary word here. Raises
         ``UsageProblem`` if no BOS is found, or if ``--bos`` isn't a token.
         """
         what, tokenizer = f"model {self.source.name}", self.tokenizer
@@ -141,7 +141,7 @@ class TextReader:
     def weights(self) -> Any:
         """The model's weights, which are loaded when first needed.
 
-        A subclass may return an object of another class. It must have ``n_parameters``,
+        A subclass may return another kind of object, which must have ``n_parameters``,
         ``n_embedded``, ``logprobs`` and, if the model continues texts, ``new_tokens``.
         """
         return Weights(self.files, self.options, self._bos)
@@ -189,7 +189,7 @@ class TextReader:
         return frame
 
     def known_ids(self, texts: Sequence[str], read_as: str = "") -> list[Tokens | str]:
-        """Do the same as ``encoded``. A text also has a problem if a token has no weights.
+        """Encode texts as ``encoded`` does, and refuse tokens that the model has no weights for.
 
         Loads the weights. Raises ``BadInput`` if the model has no weights for BOS.
         """
@@ -229,7 +229,7 @@ class TextReader:
     def ids(self, texts: list[str], read_as: str = "") -> list[list[int]]:
         """Return the token ids of each text, without the special tokens around a text.
 
-        ``read_as`` names the tokenizer's parameter that takes the texts (default: ``scored_as``).
+        The texts are passed to the tokenizer's parameter ``read_as`` (default: ``scored_as``).
         """
         given: dict[str, Any] = {read_as or self.scored_as: texts}
         return list(self.tokenizer(**given, add_special_tokens=False, verbose=False)["input_ids"])

@@ -1,4 +1,4 @@
-"""Lay out token sequences as a tree, so that shared beginnings are computed once.
+"""Lay out token sequences as a tree, in which shared beginnings are computed only once.
 
 In a causal model, a token's log-probability depends only on the tokens before it. So sequences with
 the same beginning can share that part of the computation. A tree lists its nodes in depth-first
@@ -27,8 +27,8 @@ class Tree:
 
     Attributes:
         tokens: the token of each node.
-        depths: the depth of each node, which is 0 for BOS.
-        ends: for each node, the number after the last node of its subtree.
+        depths: the depth of each node. BOS has depth 0.
+        ends: for each node, the number of the last node in its subtree, plus 1.
         paths: for each sequence, the nodes that predict its tokens, in the sequence's order.
     """
 
@@ -52,9 +52,9 @@ def n_shared(first: Tokens, second: Tokens) -> int:
 
 
 def of_trees(sequences: Iterable[Tokens], n_nodes: int) -> Iterator[list[Tokens]]:
-    """Split sorted sequences into parts. The tree of a part has at most ``n_nodes`` nodes.
+    """Split sorted sequences into groups that form trees of at most ``n_nodes`` nodes.
 
-    Each part is as long as possible. If a part has only one sequence, its tree may be larger.
+    Each group is as long as possible. A sequence that is too long forms a larger tree alone.
 
     >>> list(of_trees([(1, 2, 3), (1, 2, 4), (1, 5, 6), (7, 8)], 4))
     [[(1, 2, 3), (1, 2, 4), (1, 5, 6)], [(7, 8)]]

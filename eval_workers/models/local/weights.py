@@ -91,7 +91,7 @@ class Weights:
 
     @cached_property
     def longest_in_tree(self) -> int:
-        """Maximum number of tokens in a text of a tree; 0 if the model can't read trees."""
+        """Maximum number of tokens of each text in a tree; 0 if the model can't read trees."""
         rotary = getattr(self.config, "rope_parameters", None) or {}
         if self.config.model_type not in TREE_TYPES or rotary.get("rope_type") in _ROTARY_STATE:
             return 0
@@ -102,9 +102,9 @@ class Weights:
     def n_lanes(self) -> int:
         """Maximum number of forward passes that may run at the same time.
 
-        It is 1 on a GPU, because a single pass keeps a GPU busy. It is also 1 for quantised models
-        and for models that can't read trees. Some of these models change their rotary frequencies
-        during a pass, which would disturb other passes.
+        This is 1 on a GPU, because a single pass keeps a GPU busy. It is also 1 for quantised
+        models, and for models that can't read trees. Some of these models change their rotary
+        frequencies during a pass. This would disturb other passes.
         """
         is_quantised = self.options.quantisation or saved_quantisation(self.config)
         is_plain = not is_quantised and self.longest_in_tree > 0
@@ -141,8 +141,8 @@ class Weights:
     ) -> torch.Tensor:
         """Return log p (nats, float32) of each of ``tokens``.
 
-        ``nodes`` has the row of ``hidden`` that predicts each token. If possible, the output layer
-        is computed for one part of the vocabulary at a time, so that logits fit into the cache.
+        For each token, ``nodes`` gives the row of ``hidden`` that predicts the token. If possible,
+        the vocabulary is split into blocks. On a CPU, the logits of a block fit into the cache.
         """
         output, values = self.model.get_output_embeddings(), torch.empty_like(tokens).float()
         totals, start = [], 0
@@ -195,11 +195,11 @@ class Weights:
         return [new[item] for item in draws]
 
     def _drawn_together(self, draws: Sequence[_Draw], n_new: int) -> Iterator[list[_Draw]]:
-        """Group the samples to draw into passes.
+        """Yield the samples in groups. The samples of a group are drawn in the same passes.
 
-        If the model can't read trees, all prompts of a pass have the same length.
+        If the model can't read trees, all prompts of a group have the same length.
         """
-        # Each lane gets an equal share, because a few more samples hardly make a pass slower.
+        # Divide the samples equally among the lanes. A few more samples hardly slow a pass down.
         most = min(-(-len(draws) // self.n_lanes), self.batch_tokens)
         part: list[_Draw] = []
         for item in sorted(draws, key=lambda item: (len(item[0]), item)):

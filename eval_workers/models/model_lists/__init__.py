@@ -9,7 +9,7 @@ fields::
     name = "Pythia 70M"           # optional: models with the same name are versions of one model
     n_parameters = 70_426_624     # optional: for released scores, which don't say the model's size
 
-If a file also has other content, such as the settings, ``FILE#model`` names the list in it.
+A file may also have other content, such as settings. ``FILE#model`` then names its list.
 """
 
 from __future__ import annotations

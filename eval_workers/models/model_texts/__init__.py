@@ -26,7 +26,7 @@ def known(model: str) -> dict[str, Any] | None:
 
 
 def relation(model: str, corpus: str) -> Relation:
-    """Return how the model's training text relates to the corpus; `unknown` if one isn't listed.
+    """Return how the model's training text relates to a corpus; `unknown` if either isn't listed.
 
     >>> [relation(m, "pile") for m in ("pythia-70m", "opt-125m", "mpt-7b", "Mistral-7B-v0.1")]
     ['same', 'some', 'other', 'unpublished']
@@ -59,7 +59,7 @@ def described(model: str) -> dict[str, str | None]:
 
 
 def text_name(corpus: str) -> str:
-    """Return the well-known name of a corpus, or ``corpus`` if it isn't listed.
+    """Return the well-known name of a corpus. If ``texts.toml`` has none, return ``corpus``.
 
     >>> text_name("pile"), text_name("novels")
     ('the Pile', 'novels')

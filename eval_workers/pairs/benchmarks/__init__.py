@@ -49,7 +49,7 @@ class Benchmark(Protocol):
 class Imported:
     """How many pairs an import stored, and how many rows of the source it rejected.
 
-    One row may give several pairs. ``said`` has lines to print, such as a warning from ``caveats``.
+    One row may give several pairs. ``said`` holds messages for the user, such as a warning.
     """
 
     benchmark: str
@@ -104,7 +104,7 @@ def default_source(name: str, data: str | Path = "") -> Path | None:
 
 
 def under_data(what: str, location: str, data: str | Path) -> Path:
-    """Return the path of ``location`` below ``data``, by default below ``PLUMBLINE_DATA``.
+    """Return the path of ``location`` in the folder ``data``, by default in ``PLUMBLINE_DATA``.
 
     The first folder of ``location`` is the name of a repository. ``data`` may also be a clone of
     this repository. Raises ``MissingComponent`` if neither ``data`` nor ``PLUMBLINE_DATA`` is set;
@@ -182,7 +182,7 @@ def read_pairs_of(
 ) -> tuple[Parsed, Path | None]:
     """Return the pairs of a benchmark, and the path they were read from. Writes nothing.
 
-    ``name`` is a benchmark of a module, a recipe, or a new name for the user's own file.
+    ``name`` is a benchmark in a module, a recipe, or any new name for the user's own file.
     ``source`` is a path; ``None`` means ``default_source(name, data)``. ``recipe`` is the name or
     path of the recipe for the user's own file. Templates are filled for ``groups``; the default is
     the recipe's groups, or else female and male.
@@ -233,7 +233,7 @@ def for_groups(parsed: Parsed, groups: tuple[str, ...]) -> Parsed:
 
 
 def replace_facts(store: Store, benchmark: str, facts: Mapping[str, str], run_id: str) -> None:
-    """Replace the facts about a benchmark. The card and the report list them in this order."""
+    """Replace the facts about a benchmark. The card and the report keep the order of ``facts``."""
     rows = [
         {"benchmark": benchmark, "position": k, "fact": fact, "said": text, "run_id": run_id}
         for k, (fact, text) in enumerate(facts.items(), 1)
@@ -246,8 +246,8 @@ def replace_pairs(
 ) -> None:
     """Replace the pairs of a benchmark, and delete the results for removed or changed pairs.
 
-    ``Table.made_from`` says which results. If a pair was removed or changed, all rejects from
-    scoring the benchmark are deleted too, since any of them may be about that pair.
+    ``Table.made_from`` says which tables hold such results. If a pair was removed or changed, all
+    rejects from scoring the benchmark are deleted too, since any of them may be about that pair.
     """
     held = store.read("benchmark_pair", benchmark=benchmark).to_pylist()
     store.replace("benchmark_pair", list(pairs), {"benchmark": benchmark}, run_id)

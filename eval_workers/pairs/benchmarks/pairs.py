@@ -31,9 +31,9 @@ _WORD = re.compile(r"[^\W_]+")
 
 
 def read(name: str, source: Path | None) -> Parsed:
-    """Return all pairs from a language's file: ``source``, or for `fr-pairs` our French file.
+    """Return all pairs from a language's file: ``source``, or our own (French for `fr-pairs`).
 
-    ``source_row`` counts the filled templates; a rejected template counts once.
+    Each filled template, and each rejected template, has its own ``source_row``.
     Raises ``BadInput`` if the file doesn't describe a language or has no ``[pairs]``.
 
     >>> parsed = read("fr-pairs", None)
@@ -90,7 +90,7 @@ def refusal(template: str, pairs: PairTemplates) -> str:
 
 
 def _filled(template: str, pairs: PairTemplates) -> Iterator[tuple[str, dict[str, str]]]:
-    """Yield the template filled with each combination of words, and each placeholder's word."""
+    """Yield each way to fill the template: the text, and a map from placeholders to words."""
     slots = {name: words for name, words in pairs.fill.items() if f"{{{name}}}" in template}
     for choice in product(*slots.values()):
         words = dict(zip(slots, choice, strict=True))

@@ -58,7 +58,7 @@ _LETTERS = re.compile(r"[a-z]+")
 class _Tables(NamedTuple):
     """The CSV files of a set. ``prefixes`` maps a file's stem to a prefix for its pairs' ids.
 
-    ``key`` names the column with ids. ``verdict`` names the column with True or False, if any.
+    ``key`` names the column of ids. ``verdict`` names a column of True and False, or is empty.
     """
 
     prefixes: dict[str, str]
@@ -76,9 +76,9 @@ NAMES = tuple(_SETS)
 def read(name: str, source: Path | None) -> Parsed:
     """Return the pairs of a set, and a reject for each row that gives no pair.
 
-    ``source`` is the set's CSV file, or the directory that holds this file, plain or compressed.
-    WinoBias has two files and needs the directory. Pair ids are the released ids; numbers are
-    padded to five digits, so that ids sort as text. Raises ``BadInput`` if a file is missing.
+    ``source`` is the set's CSV file, which may be compressed, or the directory that holds it.
+    WinoBias has two files and needs the directory. Pair ids are the released ids. Numeric ids are
+    padded to five digits, so they sort as text. Raises ``BadInput`` if a file is missing.
 
     >>> import tempfile
     >>> path = Path(tempfile.mkdtemp()) / "USE-5.csv"
@@ -130,7 +130,7 @@ def _table(source: Path, stem: str) -> Path:
 
 
 def _add_occupations(parsed: Parsed) -> None:
-    """Set the clusters of each pair: up to two occupations, from its word and its template."""
+    """Set each pair's clusters: the first two occupations in its word and then its template."""
     occupations = {str(pair["word"]).lower() for pair in parsed.pairs if pair["word"]}
     for pair in parsed.pairs:
         words = _LETTERS.findall(str(pair["template"]).lower())

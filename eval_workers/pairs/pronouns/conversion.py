@@ -65,9 +65,9 @@ class PronounPlace:
 
 @dataclass(frozen=True)
 class Conversion:
-    """The pronouns of a sentence and their ``gender``, or the ``problem`` with the sentence.
+    """The pronouns of a sentence (``places``) and their ``gender``, or the ``problem`` with it.
 
-    If there is a problem, ``gender`` is ``None`` and ``places`` is empty.
+    If the sentence has a problem, ``gender`` is ``None`` and ``places`` is empty.
     """
 
     sentence: str
@@ -82,7 +82,7 @@ class Conversion:
 
     @property
     def template(self) -> str | None:
-        """The sentence with placeholders, or ``None`` if it has a problem or an undecided "her".
+        """The sentence with placeholders; ``None`` if there is a problem or an undecided "her".
 
         >>> to_template("She lost her key.").template
         '{pronoun} lost {pronoun1} key.'
@@ -128,7 +128,7 @@ class Conversion:
 
 
 def like(word: str, written: str) -> str:
-    """Capitalise a lowercase word like ``written``: all letters, the first letter, or none.
+    """Give a lowercase word the capitals of ``written``: all letters, only the first, or none.
 
     >>> like("he", "SHE"), like("he", "She"), like("he", "she")
     ('HE', 'He', 'he')
@@ -139,7 +139,7 @@ def like(word: str, written: str) -> str:
 
 
 def to_template(sentence: str) -> Conversion:
-    """Find the placeholder of each pronoun in a sentence, or why it can't become a template.
+    """Find the placeholder of each pronoun in a sentence, or the problem with the sentence.
 
     A template doesn't keep the capitals of pronouns: ``fill`` capitalises only at sentence starts.
 

@@ -41,9 +41,9 @@ def stands_alone(after: Sequence[str]) -> bool:
 
 
 def decide_her(before: Sequence[str], after: Sequence[str]) -> Masculine | None:
-    """Return what a "her" between these tokens would be for a man; ``None`` if it may be either.
+    """Return the pronoun for a man that corresponds to a "her"; ``None`` if it may be either.
 
-    The tokens are matches of ``TOKEN``, as written and in the sentence's order.
+    ``before`` and ``after`` are the sentence's tokens around the "her": matches of ``TOKEN``.
 
     >>> decide_her(["She", "lost"], ["key", "."])
     'his'
@@ -140,7 +140,7 @@ def _ends_phrase(verb: str, word: str, next_word: str) -> bool:
 
 
 def _ends(word: str) -> bool:
-    """Return True for punctuation, an empty string or a function word: "her" can't own these."""
+    """Return True if "her" can't own the word: punctuation, a function word or ``""``."""
     return not _WORD.match(word) or _is(_CONTRACTED.sub("", word), *_CLOSED)
 
 

@@ -52,8 +52,8 @@ _SUBJECT = "{pronoun}"
 class Forms:
     """One group's pronouns.
 
-    ``alone`` is the form without a noun, like *hers*. ``plural`` is true for pronouns that take
-    plural verbs.
+    ``alone`` is the form that needs no noun after it, like *hers*. ``plural`` is true for pronouns
+    that take plural verbs.
     """
 
     nominative: Text
@@ -183,7 +183,7 @@ def _lower_at(words: Sequence[str], k: int) -> str:
 
 
 def _agreeing(words: Sequence[str], k: int) -> dict[int, str]:
-    """Return the plural of the verb whose subject is at index ``k``, keyed by the verb's index.
+    """Map the index of the verb whose subject is at index ``k`` to the verb's plural form.
 
     Only the first verb after the subject is changed. Raises ``Undecided`` if an auxiliary comes
     before the subject, if "is" or "has" is contracted, or if a later verb may have to change, too.

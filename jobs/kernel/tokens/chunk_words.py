@@ -77,8 +77,8 @@ def split_words(
 ) -> int:
     """Append the ids of the chunk's kept words. Return its number of words, including stop words.
 
-    The chunk is at the addresses s..e. ``ids`` must have room. ``answer`` is the chunk's index
-    among the chunks that spaCy has split, or -1 to use the rules of English.
+    The chunk is at the addresses s..e. ``ids`` must have room for its words. ``answer`` is the
+    chunk's index among the chunks that spaCy has split, or -1 to use the rules of English.
     """
     if answer >= 0:
         _decode(s, e, split.cps)
@@ -101,11 +101,11 @@ def split_words(
 
 @compiled
 def _plain_words(split: SplitState, words: WordState, ids: IdState, s: int, e: int) -> int:
-    """Do the same as :func:`split_words` if all words are runs of ASCII letters. Else return -1.
+    """Do what :func:`split_words` does if all words are runs of ASCII letters. Else return -1.
 
-    Most new chunks are one run, or runs with dashes between them, with or without punctuation
-    before and after. How punctuation is split off doesn't matter, since words are stripped of it.
-    A run may contain single apostrophes, but not a final possessive. Only exceptions split a run.
+    Most new chunks are one run, or several runs joined by dashes. Punctuation before and after
+    them never belongs to a word. A run may contain single apostrophes, but not a final possessive.
+    Only exceptions split a run.
     """
     n, one = e - s, np.uint64(1)
     if n > _MAX_PLAIN:
@@ -221,7 +221,7 @@ def _decode(s: int, e: int, cps: int) -> int:
 
 @compiled
 def _add_piece(split: SplitState, words: WordState, ids: IdState, a: int, b: int) -> int:
-    """Append the id of piece a..b's word, if it is kept. Return 1 if there is a word, else 0."""
+    """Append the id of the word in piece a..b if it is kept. Return the number of words, 0 or 1."""
     flags, cps, out = split.flags, split.cps, split.word
     s, z = a, b
     while s < z and not get32(flags, get32(cps, s)) & ALNUM:
@@ -258,7 +258,7 @@ def _add_piece(split: SplitState, words: WordState, ids: IdState, a: int, b: int
 
 @compiled
 def _lower_sigma(flags: int, cps: int, a: int, b: int, k: int) -> int:
-    """Return the lowercase of the capital sigma cps[k], which differs at the end of a word."""
+    """Return the lowercase of the capital sigma cps[k]. At a word's end, sigma has its own form."""
     p = k - 1
     while p >= a and get32(flags, get32(cps, p)) & IGNORABLE:
         p -= 1

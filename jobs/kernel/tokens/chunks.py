@@ -47,11 +47,12 @@ _NEW = _ONES
 
 
 class ChunkState:
-    """The cache of chunks, and the current batch. Fields are addresses and numbers of items."""
+    """The cache of chunks, and the current batch of chunks."""
 
-    # Address of a hash table. An entry is a key of 24 bytes (chunk and length), then a value. The
-    # value is number of words << 56 | number of kept words << 48 | id of the kept word. If there
-    # are several kept words, it has an index in ``kept`` instead of an id.
+    # Address of a hash table. An entry has a key of 24 bytes (the chunk and its length) and a value
+    # of 8 bytes. The value's top byte is the chunk's number of words. The next byte is its number
+    # of kept words. The rest is the id of the kept word. If several words are kept, the rest is the
+    # index in ``kept`` at which their ids start.
     cache: int
     mask: int
     n: int
@@ -63,21 +64,21 @@ class ChunkState:
     ends: int
     keys: int  # For each chunk of the batch: its key, and the address of its slot in the cache.
     values: int  # For each chunk of the batch: its value in the cache, or _NEW.
-    missing: int  # 32-bit indices of the batch's chunks that aren't in the first slot searched.
+    missing: int  # 32-bit indices of the chunks that weren't in the first slot searched.
     n_batch: int
     open: int  # Address of a chunk whose end has not been found yet, or 0.
     inside: int  # 1 if the last byte that was read belongs to a chunk.
-    carry: int  # Bits of a whitespace character that extends into the next 64 bytes.
+    carry: int  # Mask of bytes that continue a whitespace character of the previous 64 bytes.
     need: int  # Length in bytes of a batch whose words don't fit in the word table, or 0.
-    is_asking: int  # 1 if spaCy splits new chunks, for languages other than English.
-    unknown: int  # Address of the first chunk that spaCy must be asked about, or 0.
-    ids_before: int  # Number of ids before those of the chunk ``unknown``.
+    is_asking: int  # 1 if spaCy splits new chunks, else 0. English doesn't need spaCy.
+    unknown: int  # Address of the first chunk that spaCy must split, or 0.
+    ids_before: int  # Number of ids that were stored before the chunk at ``unknown``.
     tokens_before: int
 
 
 @compiled
 def _wide_blanks(at: int) -> tuple[int, int]:
-    """Return two masks of the bytes at..at+63: where two-byte and where three-byte blanks start."""
+    """Return two masks that mark the starts of two-byte and three-byte blanks in at..at+63."""
     second = at + 1
     two = range_bits(at, 0xC2, 1) & (range_bits(second, 0x85, 1) | range_bits(second, 0xA0, 1))
     third = at + 2
@@ -96,8 +97,8 @@ def _wide_blanks(at: int) -> tuple[int, int]:
 def _add_positions(positions: int, n: int, at: int, bits: int) -> int:
     """Append to ``positions`` the address of each byte whose bit is set. Return the new length.
 
-    About 11 chunks start in 64 bytes of prose. Therefore this always writes 16 addresses, which is
-    faster than a loop of unpredictable length.
+    About 11 chunks start in 64 bytes of prose. The function always writes at least 16 addresses,
+    because a loop of unpredictable length would be slower.
     """
     n_after, one = n + set_bits(bits), np.uint64(1)
     for k in range(16):
@@ -113,7 +114,7 @@ def _add_positions(positions: int, n: int, at: int, bits: int) -> int:
 
 @compiled
 def _find_chunks(c: ChunkState, at: int, end: int) -> int:
-    """Find the chunks that end in the batch that starts at ``at``. Return the batch's end."""
+    """Find the chunks that end in the batch at ``at``. Return the address where the batch ends."""
     inside, carry = np.uint64(c.inside), np.uint64(c.carry)
     starts, ends, n_starts, n_ends = c.starts, c.ends, 0, 0
     if c.open:
@@ -121,7 +122,7 @@ def _find_chunks(c: ChunkState, at: int, end: int) -> int:
         n_starts = 1
     stop, one = min(at + _BATCH_BYTES, end), np.uint64(1)
     while at < stop:
-        # Whitespace is space, bytes 28 to 31, and tab to carriage return. NUL also ends a chunk.
+        # These bytes end a chunk: 28 to 32 (space), 9 (tab) to 13 (carriage return), and NUL.
         blank = range_bits(at, 28, 5) | range_bits(at, 9, 5) | range_bits(at, 0, 1) | carry
         carry = np.uint64(0)
         if range_bits(at, 0xC2, 0x22):
@@ -143,7 +144,7 @@ def _find_chunks(c: ChunkState, at: int, end: int) -> int:
         n_ends -= 1
     c.open = get_int(c.starts, n_ends) if n_starts > n_ends else 0
     while at == end and c.open and end - c.open > MAX_CHUNK:
-        # If a chunk is too long, cut pieces of the maximum length off it before its end is known.
+        # Cut a chunk that is already too long, although its end isn't known yet.
         put64(c.starts, n_ends, c.open)
         c.open = _cut(c.open, end, MAX_CHUNK)
         put64(c.ends, n_ends, c.open)
@@ -188,7 +189,7 @@ def _hash_chunks(c: ChunkState) -> None:
 
 @compiled
 def _search(c: ChunkState, k: int) -> bool:
-    """Return whether chunk k of the batch is cached. Write its slot, or a free one, to ``keys``."""
+    """Write the slot of chunk k, or a free slot, to ``keys``. Return whether chunk k is cached."""
     k0, k1, k2 = get64(c.keys, 4 * k), get64(c.keys, 4 * k + 1), get64(c.keys, 4 * k + 2)
     slot, cache_end = get_int(c.keys, 4 * k + 3), c.cache + 32 * (c.mask + 1)
     used = get64(slot, 2)
@@ -205,8 +206,7 @@ def _search(c: ChunkState, k: int) -> bool:
 def _fetch_values(c: ChunkState, split: SplitState, words: WordState) -> None:
     """Fill ``c.values`` with the cached value of each chunk of the batch, or _NEW.
 
-    The words of new chunks are prefetched, since :func:`_append_ids` splits one chunk after the
-    other and would wait for memory at each chunk.
+    Prefetch the words of new chunks, because :func:`_append_ids` would otherwise wait for memory.
     """
     keys, values, missing, n_missing = c.keys, c.values, c.missing, 0
     for k in range(c.n_batch):
@@ -215,8 +215,8 @@ def _fetch_values(c: ChunkState, split: SplitState, words: WordState) -> None:
         differences |= get64(slot, 1) ^ get64(keys, 4 * k + 1)
         differences |= get64(slot, 2) ^ get64(keys, 4 * k + 2)
         put64(values, k, get64(slot, 3))
-        # Write k even if the chunk was found, to avoid an unpredictable branch. The next k then
-        # overwrites it.
+        # Store k even if chunk k was found, because a branch would be unpredictable. The next
+        # chunk's index then overwrites k.
         put32(missing, n_missing, k)
         n_missing += np.int64(differences != np.uint64(0))
     for i in range(n_missing):
@@ -242,7 +242,7 @@ def _append_ids(
     for k in range(c.n_batch):
         value = get64(values, k)
         if value == _NEW:
-            # The cache may have the chunk by now, since it may occur twice in the batch.
+            # Search again. If the batch contains the chunk twice, the cache may have it by now.
             if not _search(c, k):
                 ids.n = n_ids
                 ids.n_tokens += tokens
@@ -254,8 +254,8 @@ def _append_ids(
         n_kept = np.int64(value >> np.uint64(48)) & 0xFF
         first = np.int64(value) & 0xFFFFFFFF
         if n_kept <= 1:
-            # Write the id even if no word is kept, to avoid an unpredictable branch. The next id
-            # then overwrites it.
+            # Store ``first`` even if no word is kept, because a branch would be unpredictable. The
+            # next id then overwrites ``first``.
             put32(to, n_ids, first)
             n_ids += n_kept
         else:
@@ -268,7 +268,7 @@ def _append_ids(
 
 @compiled
 def _noted(asked: WordState, s: int, e: int) -> int:
-    """Return the id of a chunk. Add the chunk if it is new, or return < 0 if it doesn't fit."""
+    """Find or add a chunk. Return its id, or a number below 0 if there is no room to add it."""
     chunk = find_word(asked, s, e)
     if chunk < 0 and asked.n + 1 < asked.capacity and asked.n_bytes + e - s <= asked.arena_capacity:
         return add_word(asked, -1 - chunk, s, e)
@@ -286,8 +286,9 @@ def _new_chunk(
 ) -> int:
     """Append the ids of chunk k of the batch, and cache the chunk. Return its number of words.
 
-    If spaCy must split the chunk first, note it, and later chunks like it, so that spaCy splits
-    many at once. The ids from the first such chunk on are dropped by :func:`scan`.
+    If spaCy hasn't split the chunk yet, add the chunk to ``asked`` and append no ids. Do the same
+    for all later new chunks. spaCy then splits many chunks per call. :func:`scan` drops all ids
+    that were appended after the first chunk that spaCy must split.
     """
     s, e = get_int(c.starts, k), get_int(c.ends, k)
     first, n = ids.n, 0
@@ -336,10 +337,13 @@ def scan(
 ) -> int:
     """Read the UTF-8 text at the addresses at..end, and append the ids of its kept words.
 
-    Return the address where scanning stopped. If the whole text was read, this is ``end``, or the
-    start of a last chunk that may continue after ``end``. If words don't fit in the table, it is
-    the start of a batch of ``c.need`` bytes. If spaCy must split a chunk first, it is
-    ``c.unknown``. SLACK bytes after ``end`` must be readable. ``ids`` needs room for one per byte.
+    Return the address where scanning stopped:
+
+    - ``end`` if all text was read, or the start of the last chunk if later text may continue it.
+    - The start of a batch of ``c.need`` bytes if the word table has too little room for its words.
+    - ``c.unknown`` if spaCy must first split the chunk at that address.
+
+    SLACK bytes after ``end`` must be readable. ``ids`` needs room for one id per byte.
     """
     c.open = c.inside = c.carry = c.need = c.unknown = 0
     while at < end:

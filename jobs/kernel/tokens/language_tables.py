@@ -36,7 +36,7 @@ MAX_SPECIAL, MAX_UNIT = 16, 5
 # Each property of a code point is a bit in the table ``flags``.
 ALPHA, LOWER, UPPER, QUOTE, ICON, PREFIX, SUFFIX, CURRENCY = (1 << n for n in range(8))
 BEFORE_DOT, SPACE, ALNUM, MARK, DIGIT, CASED, IGNORABLE = (1 << n for n in range(8, 15))
-# OPENER: the character starts the first piece of an exception. JOINER: it starts the second piece.
+# An OPENER starts the first piece of some exception. A JOINER starts the second piece.
 OPENER, JOINER = 1 << 15, 1 << 16
 
 #: ASCII letters, with single apostrophes between them.
@@ -63,15 +63,15 @@ class Tables(NamedTuple):
     Attributes:
         flags: properties of each code point, as bits ALPHA to JOINER.
         lower: simple lowercase of each code point. U+0130 maps to i; the kernel adds its dot.
-        listed: exceptions (chunks that have a rule of their own), then units. For item k, the
-            tables ``cuts``, ``parts`` and ``is_unit`` have a number at index k + 1.
-        cuts: where an exception is split. Bit k is set if a token ends after k characters. A unit
-            has the number 0.
+        listed: exceptions (chunks that have a rule of their own), followed by units. Index k + 1 of
+            ``cuts``, ``parts`` and ``is_unit`` belongs to item k.
+        cuts: where an exception is split. Bit k is set if a token ends after k characters. The
+            value for a unit is 0.
         parts: pieces into which the other rules would split an exception, encoded like ``cuts``.
-            An exception that is never reassembled from pieces has the number 0.
+            The value is 0 if the exception is never reassembled from pieces.
         is_unit: 1 for a unit of measurement or a long currency sign, else 0.
-        runs: one bit for each hash of a run (ASCII letters and apostrophes). The bit is set if a
-            run with this hash might not be exactly one word.
+        runs: one bit for each hash of a run (ASCII letters and apostrophes). If the bit is 0, all
+            runs with this hash are single words.
     """
 
     flags: NDArray[np.uint32]
@@ -142,7 +142,7 @@ def _lowercase() -> NDArray[np.int32]:
         text = "".join(map(chr, range(start, end))).lower()
         lower[start:end] = np.frombuffer(text.encode("utf-32-le"), np.int32)
     lower[0x130] = ord("i")
-    # The lowercase of a capital sigma depends on its neighbours. The table has the usual form.
+    # Sigma has two lowercase forms. The table has the one that doesn't end a word.
     lower[0x3A3] = 0x3C3
     return lower
 
@@ -156,7 +156,7 @@ def _cuts(pieces: list[str]) -> int:
 
 
 def _split_runs(specials: dict[str, list[str]], stops: Iterable[str]) -> NDArray[np.int32]:
-    """Make the table ``runs`` from the runs that exceptions split and the runs in stop words."""
+    """Make the table ``runs``. Mark runs that exceptions split, and runs in words like "n't"."""
     split = specials | {word: [] for word in stops if not word.isalpha()}
     bits = np.zeros(1 << RUN_BITS, np.uint8)
     for word, pieces in split.items():
@@ -180,7 +180,7 @@ def tables() -> Tables:
         if chr(code).isspace():
             flags[code] |= SPACE
     specials: dict[str, list[str]] = facts["specials"]
-    # Skip exceptions with more tokens than pieces, such as "°C.": they match only whole chunks.
+    # Skip exceptions with more tokens than pieces, such as "°C.". They are never reassembled.
     parts: dict[str, list[str]] = {
         w: p for w, p in facts["special_parts"].items() if len(p) >= len(specials[w])
     }
@@ -206,11 +206,11 @@ _ZERO, _NINE = ord("0"), ord("9")
 
 
 class SplitState:
-    """Addresses of the tables of ``language_tables.Tables``, and of scratch memory for a chunk."""
+    """Addresses of the tables in :class:`Tables`, and of scratch memory for splitting a chunk."""
 
     flags: int
     lower: int
-    slots: int  # Address of a hash table of ``Tables.listed``, stored as code points.
+    slots: int  # Address of a hash table with the strings of ``Tables.listed`` as code points.
     mask: int
     offsets: int
     arena: int
@@ -223,19 +223,17 @@ class SplitState:
     tail: int  # Scratch memory of `split_chunk`, 64-bit.
     word: int  # The current piece in lowercase, UTF-8.
     n_answered: int  # Number of chunks that spaCy has split. 0 for English.
-    answer_starts: int  # For each of these chunks, its first index in ``answers``, 64-bit.
-    answers: int  # The end of each piece of these chunks, in characters, 64-bit.
+    answer_starts: int  # Index in ``answers`` at which each of these chunks starts, 64-bit.
+    answers: int  # Ends of these chunks' pieces, in characters from the chunk's start, 64-bit.
 
 
 @compiled
 def point(s: SplitState, k: int) -> int:
-    """Return code point k of the chunk."""
     return get32(s.cps, k)
 
 
 @compiled
 def kind_of(s: SplitState, k: int) -> int:
-    """Return the flags of code point k of the chunk."""
     return get32(s.flags, get32(s.cps, k))
 
 

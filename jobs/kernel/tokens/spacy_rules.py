@@ -51,7 +51,7 @@ def _blank_language(code: str) -> Language:
 def spacy_version(code: str) -> str:
     """Check that the installed spaCy can split the language into words. Return spaCy's version.
 
-    Raises ``MissingComponent`` without spaCy, ``UsageProblem`` if spaCy can't split the language.
+    Raises ``MissingComponent`` if spaCy isn't installed, ``UsageProblem`` if spaCy can't do this.
     """
     _blank_language(code)
     return version("spacy")
@@ -88,16 +88,16 @@ def tokenizer_of(code: str) -> Any:
 
 
 def pieces(tokenizer: Any, chunks: Sequence[str]) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
-    """Split chunks with a spaCy tokenizer. Return the number of pieces of each chunk, and all ends.
+    """Split chunks with spaCy. Return each chunk's number of pieces, and the ends of all pieces.
 
-    The end of a piece is counted in characters from the start of its chunk.
+    An end is a number of characters from the start of the piece's chunk.
 
     >>> pieces(tokenizer_of("fr"), ["l'homme", "dit."])
     (array([2, 2]), array([2, 7, 3, 4]))
     """
     from spacy.attrs import ORTH
 
-    # Each chunk is on its own line of one text. spaCy makes the newline a token of its own.
+    # Put each chunk on its own line of one text. spaCy makes each newline a token of its own.
     with tokenizer.vocab.memory_zone():
         tokens = tokenizer(_SEPARATOR.join(chunks))
         starts = np.array([token.idx for token in tokens], np.int64)

@@ -1,9 +1,10 @@
 """Split an English chunk (a piece of text without whitespace) into pieces, in compiled code.
 
 Each piece starts where the last piece ends, so only the ends of pieces are stored. The rules are
-those of spaCy's English tokenizer. Exceptions come first. Then one prefix and one suffix at a time
-are split off, and exceptions are looked up again after each. Then come URLs, then infixes. Finally,
-exceptions are reassembled from neighbouring pieces.
+those of spaCy's English tokenizer. First, the chunk is looked up in the table of exceptions. Then
+prefixes and suffixes are split off one by one, and the rest is looked up again after each step. If
+the rest isn't a URL, it is cut at its infixes. Finally, neighbouring pieces that form an exception
+are reassembled.
 
 Positions a, b, k are indices of code points in the chunk ``s.cps``.
 """
@@ -57,7 +58,7 @@ def _n_dots(s: SplitState, a: int, b: int) -> int:
 
 @compiled
 def find_special(s: SplitState, a: int, b: int) -> int:
-    """Return the number of the exception that equals the code points a..b, or -1."""
+    """Return the id of the exception that equals the code points a..b, or -1 if none does."""
     if b - a > MAX_SPECIAL or b <= a:
         return -1
     word = find_word(s, s.cps + 4 * a, s.cps + 4 * b)
@@ -66,7 +67,7 @@ def find_special(s: SplitState, a: int, b: int) -> int:
 
 @compiled
 def may_split(s: SplitState, at: int, n: int) -> bool:
-    """Return whether an exception may split the n bytes of letters and apostrophes at ``at``."""
+    """Return whether an exception may split the run of n bytes at ``at`` (see ``Tables.runs``)."""
     first = (get64(at, 0) | _CASE_BITS) & low_bytes(min(n, 8))
     bit = np.int64(first * RUN_HASH >> np.uint64(64 - RUN_BITS))
     return (get32(s.runs, bit >> 5) >> (bit & 31)) & 1 != 0
@@ -83,7 +84,7 @@ def _long_currency(s: SplitState, a: int, b: int) -> int:
 
 @compiled
 def prefix_length(s: SplitState, a: int, b: int) -> int:
-    """Return how many characters at the start of a..b are a prefix to split off, or 0."""
+    """Return the length of the prefix at the start of a..b, or 0 if there is no prefix."""
     c = point(s, a)
     if c == _DOT:
         n = _n_dots(s, a, b)
@@ -116,7 +117,7 @@ def _final_dots(s: SplitState, a: int, b: int) -> int:
 
 @compiled
 def _final_unit(s: SplitState, a: int, b: int) -> int:
-    """Return the length of the unit or currency sign that ends a..b after an ASCII digit, or 0."""
+    """Return the length of a unit or currency sign that ends a..b and follows a digit, else 0."""
     for n in range(min(MAX_UNIT, b - a - 1), 0, -1):
         if is_digit(s, b - n - 1):
             word = find_word(s, s.cps + 4 * (b - n), s.cps + 4 * b)
@@ -127,7 +128,7 @@ def _final_unit(s: SplitState, a: int, b: int) -> int:
 
 @compiled
 def suffix_length(s: SplitState, a: int, b: int) -> int:
-    """Return how many characters at the end of a..b are a suffix to split off, or 0."""
+    """Return the length of the suffix at the end of a..b, or 0 if there is no suffix."""
     if a >= b:
         return 0
     c = point(s, b - 1)
@@ -228,7 +229,7 @@ def split_chunk(s: SplitState, n: int) -> int:
 
 @compiled
 def _split_core(s: SplitState, a: int, b: int, n_ends: int) -> int:
-    """Cut a..b at its infixes. Return the new number of ends."""
+    """Cut a..b at its infixes. Append the ends to ``s.ends``. Return the new number of ends."""
     if a >= b:
         return n_ends
     if not is_url(s, a, b):
@@ -269,7 +270,7 @@ def _start(s: SplitState, piece: int) -> int:
 
 @compiled
 def _parts_of(s: SplitState, first: int, count: int) -> int:
-    """Return the number of the exception that ``count`` pieces from ``first`` on form, or -1."""
+    """Return the exception's id if ``count`` pieces from ``first`` form an exception, else -1."""
     a, b = _start(s, first), get_int(s.ends, first + count - 1)
     if b - a > MAX_SPECIAL:
         return -1
@@ -284,15 +285,16 @@ def _parts_of(s: SplitState, first: int, count: int) -> int:
 
 @compiled
 def _reassemble(s: SplitState, n: int) -> int:
-    """Reassemble exceptions from neighbouring pieces, the longest first, then the leftmost.
+    """Reassemble exceptions from neighbouring pieces.
 
-    ``s.tail[k]`` becomes the index of the exception that starts with piece k. It becomes -2 for an
-    exception's other pieces, and -1 for pieces outside exceptions.
+    An exception with more pieces is preferred. Among equally long ones, the leftmost is preferred.
+    Set ``s.tail[k]`` to the id of the exception that starts with piece k. Set it to -2 for the
+    exception's other pieces, and to -1 for pieces outside exceptions.
     """
     any_match, longest, tail = False, 1, s.tail
     for k in range(n):
         put64(tail, k, -1)
-        # Nothing is reassembled unless a piece can be the second piece of an exception.
+        # Skip the search below if no piece can be the second piece of an exception.
         if k and kind_of(s, _start(s, k)) & JOINER:
             longest = MAX_SPECIAL
     for count in range(min(n, longest), 1, -1):
@@ -312,8 +314,8 @@ def _reassemble(s: SplitState, n: int) -> int:
 @compiled
 def _rewrite(s: SplitState, n: int) -> int:
     """For each exception in ``s.tail``, replace the ends of its pieces with those of its tokens."""
-    # An exception has at most as many tokens as the pieces that it replaces. So no item of ``ends``
-    # is overwritten before it is read.
+    # Reassembled exceptions never have more tokens than pieces. So no end is overwritten before it
+    # is read.
     out, a, k = 0, 0, 0
     while k < n:
         special, last = get_int(s.tail, k), k + 1

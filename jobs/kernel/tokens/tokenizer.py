@@ -1,9 +1,9 @@
 """Turn text into kept words. Counting and all other code use this tokenizer.
 
-spaCy's rules for a language cut a text into pieces. A word is a piece in lowercase, from its first
-letter or number to its last letter, mark or number. A piece without a letter or number isn't a
-word. Kept tokens are the targets and all words that are not stop words. For English, compiled code
-applies the rules. For other languages, spaCy itself splits each new chunk.
+spaCy's rules for a language cut a text into pieces. A word is the part of a piece from its first
+letter or number to its last letter, mark or number, in lowercase. Pieces without a letter or number
+contain no word. The kept words are the targets and all words that are not stop words. For English,
+compiled code applies the rules. For other languages, spaCy splits each new chunk of text.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ class ChunkCache:
     """Stores the ids of the kept words of each chunk (a piece of text without whitespace).
 
     Args:
-        most: maximum number of slots. When they are full, the cache is emptied. No counts are lost.
+        most: maximum number of slots. A full cache of this size is emptied. No counts are lost.
     """
 
     def __init__(self, most: int = 1 << 20) -> None:
@@ -62,7 +62,7 @@ class ChunkCache:
         return self._cache.nbytes + self._kept.nbytes
 
     def renew(self, n_bytes_left: int) -> None:
-        """Double a full cache, or empty it if it can't grow within ``n_bytes_left``."""
+        """If the cache is full, double it. Empty it instead if doubling would exceed a limit."""
         state = self.state
         if state.n < state.capacity and state.n_kept < state.kept_capacity - 64:
             return
@@ -87,13 +87,13 @@ class ChunkCache:
 
 
 class Answers:
-    """Stores where spaCy splits each chunk of a language other than English.
+    """Stores where spaCy splits chunks. English doesn't need this class.
 
     Args:
         rules: the language's token rules.
-        split: record in which compiled code finds the addresses of the answers.
+        split: record that tells compiled code the addresses of the answers.
         most: maximum number of chunks. All answers are dropped when there are this many chunks, or
-            when the chunks have 64 times as many bytes.
+            when the chunks have 64 * ``most`` bytes in total.
     """
 
     def __init__(self, rules: TokenRules, split: SplitState, most: int) -> None:
@@ -115,7 +115,7 @@ class Answers:
     def ask(self) -> None:
         """Let spaCy split the chunks that were added since the last call.
 
-        If there are none, a new chunk didn't fit. In this case, make room for it.
+        If no chunk was added, there was too little room for a new chunk. Then make room.
         """
         noted = [*map(self.chunks.text, range(self._split.n_answered, len(self.chunks)))]
         if not noted:
@@ -140,7 +140,7 @@ class Tokenizer:
     Args:
         targets: lowercase words that are kept even if they are stop words.
         keep_stops: keep all stop words.
-        n_bytes: maximum number of bytes of text that are scanned before the ids are read.
+        n_bytes: maximum number of bytes of text to scan before the caller removes the ids.
         limits: limits on the memory for chunks.
         language: token rules, see ``warehouse.languages``; empty for English.
     """
@@ -178,7 +178,7 @@ class Tokenizer:
 
     @property
     def need(self) -> int:
-        """Number of bytes of text whose words didn't fit in the table in the last scan, or 0."""
+        """Size in bytes of the batch whose words need more room in the word table, or 0."""
         return int(self.cache.state.need)
 
     def scan(self, at: int, end: int) -> int:
@@ -204,7 +204,7 @@ class Tokenizer:
         return self._texts_of(self._scanned(text.encode()))
 
     def words_of_chunks(self, chunks: Sequence[str]) -> tuple[list[str], NDArray[np.int64]]:
-        """Return the kept tokens of chunks, and how many tokens there are up to each chunk's end.
+        """Return the kept words of all chunks in one list, and each chunk's end in that list.
 
         >>> words, ends = Tokenizer(["she"]).words_of_chunks(["She", "...", "drinks"])
         >>> words, ends.tolist()
@@ -235,8 +235,8 @@ def tokenize(text: str, targets: Sequence[str] = DEFAULT_TARGETS, language: str 
     """Return the kept tokens of a text in order: words that are not stop words, and all targets.
 
     Args:
-        text: any string. NUL separates words like a space. Runs without whitespace are cut after
-            65,536 bytes (English) or 1,024 bytes (other languages).
+        text: any string. NUL separates words like a space. Text without whitespace is cut after
+            65,536 bytes in English, and after 1,024 bytes in other languages.
         targets: lowercase words that are kept even if they are stop words.
         language: token rules, see ``warehouse.languages``; empty for English.
 
@@ -267,7 +267,7 @@ class Targets:
     language: str = ""
 
     def checked(self) -> Targets:
-        """Check that the targets are different tokens. Return them.
+        """Check that each target is one token and is listed once. Return the targets.
 
         Raises:
             UsageProblem: there are no words, or a word is listed twice or is not a token.

@@ -56,11 +56,11 @@ def _is_label(s: SplitState, a: int, b: int) -> bool:
 
 @compiled
 def _is_octet(s: SplitState, a: int, b: int, part: int) -> bool:
-    """Return whether a..b can be number ``part`` (0 to 3) of a public IPv4 address.
+    """Return whether a..b can be a number in a public IPv4 address. ``part`` is its place, 0 to 3.
 
-    A number of three digits starts with 1 or 2. It is below 224 in part 0, below 255 in part 3, and
-    below 256 in the others. A shorter number starts with 1 to 9 in parts 0 and 3, and with any
-    digit in parts 1 and 2. Digits whose value isn't tested may be of any script.
+    A number of three digits starts with 1 or 2. It is below 224 at place 0, below 255 at place 3,
+    and below 256 at other places. A shorter number starts with 1 to 9 at places 0 and 3, and with
+    any digit at places 1 and 2. Digits whose value isn't tested may be of any script.
     """
     if not 1 <= b - a <= 3:
         return False
@@ -80,7 +80,7 @@ def _is_octet(s: SplitState, a: int, b: int, part: int) -> bool:
 
 @compiled
 def _value(s: SplitState, a: int, b: int) -> int:
-    """Return the number a..b if it is in ASCII digits, else -1."""
+    """Return the value of the number a..b, or -1 if a character is not an ASCII digit."""
     value = 0
     for k in range(a, b):
         if not is_digit(s, k):

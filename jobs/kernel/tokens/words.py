@@ -1,7 +1,7 @@
 """The word table, which has an id and a count for every distinct word.
 
-Ids start at 0. The targets have the lowest ids, then come the stop words. So an id shows whether a
-word is a target or a stop word. All other words follow in order of first occurrence.
+Ids start at 0. The targets have the lowest ids, and the stop words have the next ones. So an id
+shows whether a word is a target or a stop word. Other words follow in order of first occurrence.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ _LONG_WORD = np.uint64(0xFF00000000000000)
 class WordState:
     """The word table for compiled code. The bytes of all words are in the ``arena``."""
 
-    slots: int  # Address of the hash table. A slot has a word's key and id + 1.
+    slots: int  # Address of the hash table. Each slot contains a word's key and the word's id + 1.
     mask: int
     offsets: int  # Address of each word's offset in the arena.
     arena: int
@@ -47,12 +47,12 @@ class WordState:
     n: int
     n_bytes: int
     n_targets: int
-    n_fixed: int  # Number of targets, stop words and END_WORD, which comes last.
+    n_fixed: int  # Number of targets and stop words, plus 1. END_WORD has the id n_fixed - 1.
 
 
 @compiled
 def _word_key(s: int, e: int) -> int:
-    """Return the key of a nonempty word: its bytes and length, or a hash if it is > 7 bytes."""
+    """Return a nonempty word's key: its bytes and length up to 7 bytes, a hash for longer words."""
     n = e - s
     if n <= 7:
         return (get64(s, 0) & low_bytes(n)) | (np.uint64(n) << np.uint64(56))
@@ -77,7 +77,7 @@ def _is_word(words: WordState, word: int, s: int, e: int) -> bool:
 
 @compiled
 def find_word(words: WordState, s: int, e: int) -> int:
-    """Return the id of the word s..e. For a new word, return -1 - k, where slot k is free."""
+    """Return the id of the word s..e. If the word is new, find a free slot k and return -1 - k."""
     key = _word_key(s, e)
     at = slot_of(key, words.mask)
     while get64(words.slots, 2 * at):
@@ -149,11 +149,11 @@ class Words:
         return sum(array.nbytes for array in arrays)
 
     def growth(self, need: int) -> int:
-        """Return how many bytes :meth:`grow` needs at least, while it copies the arrays."""
+        """Return the minimum number of bytes that :meth:`grow` needs while it copies the arrays."""
         return 2 * self.n_bytes + 32 * need
 
     def grow(self, need: int) -> None:
-        """Make room for ``need`` more words, which have at most ``need`` bytes of text together."""
+        """Make room for all words that a text of ``need`` bytes can contain."""
         state = self.state
         capacity = self._counts.size
         while capacity < state.n + need + 1:
@@ -171,7 +171,7 @@ class Words:
     def clear(self, pending: NDArray[np.int32]) -> None:
         """Remove all counts, and all words except targets, stop words and words in ``pending``.
 
-        This changes the ids of words, also in ``pending``.
+        Words get new ids. The new ids also replace the old ones in ``pending``.
         """
         ids, places = np.unique(pending, return_inverse=True)
         pending_words = [self._bytes(word) for word in ids.tolist()]
@@ -234,6 +234,6 @@ def _longer(array: NDArray[np.int64], n: int) -> NDArray[np.int64]:
 class IdState:
     """Ids of kept words that are not counted yet. The id of END_WORD ends each document."""
 
-    ids: int  # Address of the ids, 32-bit.
+    ids: int  # Address of an array of 32-bit ids.
     n: int
     n_tokens: int  # Word tokens so far, including stop words.

@@ -74,8 +74,8 @@ def _counts(one: Disclosed) -> str:
 class Probe(ProbeOptions, ModelOptions, DataOption, Command):
     """Measure which gender a model assumes after prompts that give none (GAS, GLD and ADD).
 
-    For each prompt, computes the probability that each gendered word comes next, and the greedy
-    continuation. After an interruption, run the same command again to resume.
+    Computes the probability that each gendered word follows a prompt. Also computes the prompt's
+    greedy continuation. After an interruption, run the same command again to resume.
 
     Example: plumbline disclosure probe topics --model EleutherAI/pythia-70m
     """

@@ -41,7 +41,7 @@ class Prompts(DataOption, Command):
     ] = None
     derive: Annotated[
         InputFile | None,
-        Field(description="File of sentences. Those that start with someone or a person are used."),
+        Field(description="File of sentences that start with someone, a person or similar."),
     ] = None
     column: Annotated[str | None, Field(description="For --derive: column with sentences.")] = None
     write: Annotated[
@@ -94,7 +94,7 @@ class Prompts(DataOption, Command):
         return written.PromptSpec(model, wording, n_prompts=self.n, allow_gendered=gendered)
 
     def plan(self, store: Store | None) -> Iterator[Row]:
-        """Yield the source of the prompts or, with --write, the number of requests."""
+        """Yield the source of the prompts. With --write, yield the number of requests instead."""
         if not self.write:
             yield planned(self.probe_set, "source", str(self.derive or self.source or "default"))
             return

@@ -31,9 +31,9 @@ from plumbline.warehouse.query.connection import rows_of
 class Sweep(ProbeOptions, ModelOptions, Command):
     """Measure a model on a set of prompts with different decoding settings or instructions.
 
-    --by decoding changes one setting at a time, with the others off, and compares GAS only, since
-    decoding doesn't affect GLD and ADD. --by instruction compares GAS, GLD and ADD with and without
-    each instruction. After an interruption, run the same command again to resume.
+    --by decoding changes one setting at a time and turns the others off. It compares only GAS,
+    because decoding doesn't affect GLD and ADD. --by instruction compares GAS, GLD and ADD with and
+    without each instruction. After an interruption, run the same command again to resume.
 
     Example: plumbline disclosure sweep topics --model EleutherAI/pythia-70m --by decoding
     """

@@ -27,12 +27,12 @@ from plumbline.warehouse.text.progress import progress
 
 
 class Tune(TuneOptions, ModelOptions, DataOption, Command):
-    """Tune a LoRA adapter on neutral prompts, so that the model assumes less about gender.
+    """Tune a LoRA adapter on neutral prompts to make a model assume less about gender.
 
-    Unlike the paper, leaves out prompts that are also in test sets, averages losses and clips
-    gradients. --as-published tunes as in the paper. Keeps the adapter of the last step, or with
-    --dev-sets the adapter with the smallest loss on these sets. After an interruption, tuning
-    starts from the beginning.
+    Leaves out prompts that are also in test sets, averages losses and clips gradients. The paper
+    does none of this. --as-published tunes as in the paper. Keeps the adapter of the last step. If
+    you give --dev-sets, keeps the adapter with the smallest loss on these sets instead. After an
+    interruption, tuning starts from the beginning.
 
     Example: plumbline disclosure tune snli-train --model EleutherAI/pythia-70m --name calm
     """
@@ -49,7 +49,7 @@ class Tune(TuneOptions, ModelOptions, DataOption, Command):
     out: Annotated[OutputDirectory, Field(description="Directory for adapters.")] = Path("adapters")
     test_sets: Annotated[
         tuple[str, ...],
-        Field(description="Test sets, comma-separated: never tuned on. Default: all other sets."),
+        Field(description="Prompt sets for tests only, comma-separated; default: all other sets."),
     ] = ()
     dev_sets: Annotated[
         tuple[str, ...], Field(description="Keep the adapter with the smallest loss on these sets.")
@@ -103,7 +103,7 @@ class Tune(TuneOptions, ModelOptions, DataOption, Command):
 
 
 def _tune(context: Context, command: Tune) -> tuple[dict[str, Any], bool]:
-    """Tune the adapter, unless it exists already. Return its table row, and whether it existed."""
+    """Tune the adapter unless it exists. Return its row of ``tuning``, and True if it existed."""
     from plumbline.eval_workers.models.devices import release
     from plumbline.eval_workers.training.adapter_tuning import tune
 

@@ -42,8 +42,8 @@ _PromptSet: TypeAlias = Annotated[
 class FairpairRun(FairPairSpec, Command):
     """Test whether a model continues prompts about John differently from prompts about Jane.
 
-    Samples continuations of each prompt, about John and about Jane. Then exchanges the name and the
-    gendered words in each text, so that a text about John becomes one about Jane (perturbation).
+    The model continues each prompt about John, and the same prompt about Jane. Then perturbation
+    exchanges the name and the gendered words. It turns a text about John into a text about Jane.
     Tests whether perturbed texts differ from texts sampled about Jane by more than sampling noise.
 
     Samples and replies are stored: after an interruption, run the same command again to resume. A
@@ -93,7 +93,7 @@ class FairpairRun(FairPairSpec, Command):
             find_key(self.perturber_server().base_url)
 
     def plan(self, store: Store | None) -> Iterator[Row]:
-        """Yield the numbers of prompts, samples and requests, without loading or asking a model."""
+        """Yield counts of prompts, samples and requests. Loads no model and sends no request."""
         rows = self.prompt_rows(store)
         yield planned(self.probe_set, "prompts with a counterpart", len(rows))
         yield planned(self.probe_set, "samples", self.n, "per side")
@@ -104,7 +104,7 @@ class FairpairRun(FairPairSpec, Command):
             yield planned(f"perturbed by {self.perturber}", "requests", n, "", note)
 
     def _least_new(self, rows: Sequence[Row]) -> Row:
-        """Return a row of the plan: how many new words a text needs to pass the filter."""
+        """Return a row that says how many new words a text needs to pass the filter."""
         text_filter = self.text_filter()
         n_new = min(text_filter.n_missing(row) for row in rows)
         note = f"after the prompt; shorter texts exceed --filter-limit {text_filter.limit:g}"
@@ -117,7 +117,7 @@ class FairpairRun(FairPairSpec, Command):
         return planned(self.probe_set, "new units needed", n_new, text_filter.unit, note)
 
     def _to_sample(self, rows: Sequence[Row], store: Store | None) -> Iterator[Row]:
-        """Yield how many samples are missing, or how many requests if a server runs the model."""
+        """Yield the number of missing samples. For a served model, yield the requests needed."""
         sampling, name, opened = self.sampling(), self.model, self.opened()
         key = opened.identity.key
         of_model = {"probe_set": self.probe_set, "model_key": key, "sampling_key": sampling.key}
@@ -251,7 +251,7 @@ def figures(
     phi: Sequence[str],
     options: FigureOptions,
 ) -> list[Row]:
-    """Return rows that count valid and invalid perturbations, then rows with bias B, V and F."""
+    """Return rows with counts of valid and invalid perturbations, then rows with B, V and F."""
     by = {"n_folds": options.folds, "texts": texts_of(options.as_published), "phi": list(phi)}
     success = [row for one in sampled for row in rows_of(store, _SUCCESS, asdict(one))]
     found = [row for one in sampled for row in rows_of(store, _FIGURES, asdict(one) | by)]

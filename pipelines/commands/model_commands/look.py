@@ -45,10 +45,10 @@ _FAIRPAIR = {"n": 8, "max_new_tokens": 64, "n_permutations": 199, "n_resamples":
 class Look(DataOption, OutOption, Command):
     """Report which sentences a model prefers, which gender it assumes, and how it continues texts.
 
-    Scores 300 sentence pairs of each released benchmark, always the same pairs, and compares the
-    model with 28 models of the UnStereoEval paper. Measures which gender the model assumes after
-    prompts that give none, and runs a short FairPair test. A model of 100 M parameters takes a few
-    minutes on a laptop. If you run the command on another model, the page shows both models.
+    Scores 300 sentence pairs of each released benchmark. Every model gets the same pairs. Compares
+    the model with 28 models of the UnStereoEval paper. Measures which gender the model assumes when
+    a prompt gives no gender, and runs a short FairPair test. A model of 100 M parameters takes a
+    few minutes on a laptop. After you run the command on another model, the page shows both models.
 
     The benchmarks are read from --data (a clone of UnStereoEval or its parent directory), or
     downloaded. If neither works, Plumbline's own pairs are used.
@@ -76,9 +76,9 @@ class Look(DataOption, OutOption, Command):
         return [name for name, path in paths.items() if path and path.exists()]
 
     def _released(self) -> tuple[Path | None, list[str], list[str]]:
-        """Return the released benchmarks' directory, their names, and lines to print.
+        """Return the directory and the names of the released benchmarks, and lines to print.
 
-        If there are none, return ``None``, Plumbline's own benchmark, and lines that say why.
+        Without released benchmarks, returns ``None`` and the name of Plumbline's own benchmark.
         """
         from plumbline.eval_workers.pairs.benchmarks.released_sets import downloaded
 
@@ -117,7 +117,7 @@ class Look(DataOption, OutOption, Command):
             key = scored.rows[0]["model_key"]
             said += _places(context.store, samples, key, has_scores)
         said += skipped
-        if scored:  # if only FairPair or disclosure failed, warn
+        if scored:  # scoring worked: only warn about other errors
             said += [f"{WARNING}{error}" for error in parts.errors]
         return Done(
             rows=[row for row in parts.results["measure"].rows if row["model"] in shown],
@@ -129,7 +129,7 @@ class Look(DataOption, OutOption, Command):
         )
 
     def _possible(self, plan: PipelinePlan) -> tuple[PipelinePlan, list[str]]:
-        """Drop FairPair and disclosure from the plan if the model can't run them. Return why."""
+        """Return the plan without tests that the model can't run, and lines that say why."""
         model = open_backend(self.model, ModelOptions())
         name, measure = model.identity.model, model.identity.measure
         if measure == GIVEN_EMPTY:
@@ -154,10 +154,10 @@ class Look(DataOption, OutOption, Command):
         return True
 
     def _sample(self, store: Store, name: str, run_id: str, data: Path | None) -> tuple[str, str]:
-        """Store a sample of a benchmark's pairs: the same pairs for every model and machine.
+        """Store a sample of a benchmark's pairs. All models and machines get the same sample.
 
-        The sample becomes a benchmark of its own, so that the full benchmark and samples of other
-        sizes keep their results. Returns the sample's name, and a line to print about its size.
+        The sample is stored as a new benchmark. The full benchmark and samples of other sizes keep
+        their results. Returns the sample's name, and a line to print about its size.
         """
         parsed, path = benchmarks.read_pairs_of(name, None, data or "")
         sample = replace(parsed, pairs=drawn(parsed.pairs, self.n))

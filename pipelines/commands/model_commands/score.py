@@ -80,7 +80,7 @@ class Score(ModelOptions, Command):
         yield from forecast(store, self.model, part(ModelOptions, self), self.steps())
 
     def run(self, context: Context) -> Done:
-        """Score the pairs that have no score, and store the model's ``name``."""
+        """Score the pairs that have no score yet. If ``name`` is set, give the model this name."""
         at = f" at {self.revision}" if self.revision else ""
         done, failed = context.stage(f"score with {self.model}{at}", self._score, context)
         key = done[0].model_key
@@ -102,7 +102,7 @@ class Score(ModelOptions, Command):
         )
 
     def _score(self, context: Context) -> tuple[Sequence[StepCounts], NothingUsed | None]:
-        """Score all benchmarks. Return their counts, and an error if a benchmark can't be used."""
+        """Score all benchmarks. Return counts for each, and an error if one can't be used."""
         work = context.store, self.model, part(ModelOptions, self), self.steps(), context.run_id
         try:
             return run_on_model(*work), None

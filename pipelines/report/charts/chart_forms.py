@@ -76,7 +76,7 @@ def _plain(value: Any) -> Any:
 
 
 def point(row: Row, column: str, name: str, kind: str = "", scale: float = 1) -> dict[str, Any]:
-    """Make a point for ``estimates`` from a row's ``column`` and its interval, times ``scale``."""
+    """Make a point for ``estimates`` from a row's ``column`` and interval, scaled by ``scale``."""
     ends = (row[column], row.get(f"{column}_low"), row.get(f"{column}_high"))
     value, low, high = (None if end is None else scale * end for end in ends)
     label = estimate(row, column, scale=scale).text
@@ -126,12 +126,12 @@ def estimates(
 
 
 def list_height(n_names: int, n_kinds: int = 0) -> int:
-    """Return a chart's height in pixels. The chart lists names, each with ``n_kinds`` lines."""
+    """Return the height in pixels of a list of names. Each name has ``n_kinds`` lines or dots."""
     return 8 + n_names * max(22, 13 * n_kinds + 8)
 
 
 def kinds(colours: Mapping[str, str]) -> alt.Color:
-    """Return Altair's colour for each kind of point. A single kind without a name has no legend."""
+    """Return Altair's colour scale for kinds of points. One kind without a name has no legend."""
     scale = alt.Scale(domain=[*colours], range=[*colours.values()])
     legend = None if [*colours] == [""] else alt.Undefined
     return alt.Color("kind:N", scale=scale, legend=legend)

@@ -46,7 +46,7 @@ _PANELS = {"gas": ("GAS, %", 100), "gld": ("GLD", 1), "add_nats": ("ADD, nats", 
 def measures(rows: Rows, by: str) -> Chart:
     """Draw panels for GAS, GLD and ADD, with a dot for each model and value of column ``by``.
 
-    If continuations have several lengths, only the longest that have a GAS are drawn.
+    If continuations have several lengths, a dot shows the longest for which GAS is defined.
     """
     continued = rows.but(gas=None)
     rows = Rows({(r["model_key"], r[by]): r for r in (*rows, *continued)}.values())

@@ -111,7 +111,7 @@ _WORDS = 10
 def leaning(rows: Sequence[Row], sides: tuple[str, str]) -> Chart:
     """Draw the ten words that lean most to each of the two ``sides``, such as she and he.
 
-    If a word never occurs near one of the sides, a ring marks the smallest lean it can have.
+    A ring marks a word that never occurs near one side. Its lean is at least as strong as shown.
     """
     first, second = sides
     colours = {f"leans to {first}": FEMALE, f"leans to {second}": MALE, UNTOLD: NEUTRAL}
