@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from copy import copy
-from fnmatch import fnmatchcase
+from fnmatch import filter as filter_names
 from pathlib import Path
 from typing import Any
 
@@ -83,8 +83,7 @@ class Facts:
             return rows.only(lambda _: False)
         if self._scored_by and "model_key" in rows[0] and rows[0].keys().isdisjoint(_SETS):
             rows = rows.where(model_key=self._scored_by)
-        columns = {c: value for c, value in self._limits.items() if rows and c in rows[0]}
-        return rows.where(**columns) if columns else rows
+        return rows.where(**{c: v for c, v in self._limits.items() if rows and c in rows[0]})
 
     def metrics(self, name: str, **wanted: object) -> Rows:
         """Return a metric's rows of ``metric_value`` whose columns have the ``wanted`` values."""
@@ -119,13 +118,11 @@ class Facts:
 def narrowed(facts: Facts, patterns: Mapping[str, Sequence[str]]) -> Facts:
     """Return facts about only those benchmarks, models and corpora whose names match patterns.
 
-    ``patterns`` has lists of patterns for ``benchmark``, ``model`` and ``corpus``. Rows with an
-    empty model or corpus, or any NULL, are kept. Rows with an empty benchmark are kept only if a
-    pattern matches "". Patterns that match every name have no effect. Raises ``UsageProblem`` if a
-    pattern matches nothing.
-
-    Unless corpora are named, the corpora are those on whose leans or MaxPMI the remaining metrics
-    of benchmarks and models are based, and comparisons of corpora are left out.
+    ``patterns`` has patterns for ``benchmark``, ``model`` and ``corpus``. Unless corpora are named,
+    only those remain that the remaining metrics are compared with, and no comparison of corpora.
+    Rows with a NULL benchmark, model or corpus are kept, also those with an empty model or corpus.
+    To keep rows with an empty benchmark, name "". Patterns that match every name have no effect.
+    Raises ``UsageProblem`` if a pattern matches nothing.
     """
     columns: dict[str, Any] = {}
     listed = facts.rows("named")
@@ -133,7 +130,7 @@ def narrowed(facts: Facts, patterns: Mapping[str, Sequence[str]]) -> Facts:
         keys = _named(option, option_patterns, listed)
         if keys and {*keys} < {"", *(row["key"] for row in listed.where(option=option))}:
             unnamed = (None,) if option == "benchmark" else ("", None)
-            columns |= dict.fromkeys(_COLUMNS[option], (*keys, *unnamed))
+            columns |= dict.fromkeys(_COLUMNS[option], keys + unnamed)
     part = facts.within(**columns)
     scored = part.rows("score") if columns else Rows()
     if "benchmark" in columns:
@@ -141,8 +138,7 @@ def narrowed(facts: Facts, patterns: Mapping[str, Sequence[str]]) -> Facts:
     if columns and not patterns.get("corpus"):
         names = tuple(row["benchmark"] for row in scored)
         based = (*part.rows("slope"), *facts.query(_CONSTRAINED).where(benchmark=names))
-        texts = sorted({row["corpus"] for row in based})
-        part = part.within(corpus=(*texts, "", None), corpus_a=())
+        part = part.within(corpus=(*sorted({r["corpus"] for r in based}), "", None), corpus_a=())
     return part
 
 
@@ -155,11 +151,7 @@ def _named(option: str, patterns: Sequence[str], rows: Sequence[Row]) -> tuple[s
     names = {"": ""} | {str(r["key"]): str(r["name"]) for r in rows if r["option"] == option}
     keys = list[str]()
     for pattern in patterns:
-        matches = [
-            key
-            for key, name in names.items()
-            if fnmatchcase(name, pattern) or fnmatchcase(name.rpartition("/")[2], pattern)
-        ]
+        matches = [k for k, n in names.items() if filter_names([n, n.rpartition("/")[2]], pattern)]
         if not matches:
             listed = f"there is {', '.join(filter(None, names.values())) or 'none yet'}"
             fix = did_you_mean(pattern, names.values(), listed)

@@ -14,7 +14,7 @@ import plumbline
 from plumbline.eval_workers.models.model_texts import text_name
 from plumbline.eval_workers.pairs.benchmarks.closed_world import LEXICON
 from plumbline.pipelines.report import sections
-from plumbline.pipelines.report.estimates import SUBSETS, finding, side
+from plumbline.pipelines.report.estimates import SUBSETS, finding
 from plumbline.pipelines.report.facts import Facts, TrainingTexts, narrowed
 from plumbline.pipelines.report.model import Figure, Page, count, counted, first_of, numbered, stem
 from plumbline.pipelines.report.rows import FIT, Row, Rows, by_set, set_name
@@ -170,9 +170,9 @@ def front(facts: Facts, appendix: Page) -> Page:
     others = [s for s in appendix.sections if s.intro and s.anchor not in _OWN]
     questions = [section for section in others if "?" in section.title]
     head, pd = headline(facts), headline_pd(facts)
-    values = {"head": head, "others": questions, "pd": pd}
-    made = sections_from('{% include "_front" %}', facts, **values)
-    answer, *parts = made
+    answer, *parts = sections_from(
+        '{% include "_front" %}', facts, head=head, pd=pd, others=questions
+    )
     alerts = [alert for section in appendix.sections for alert in section.alerts]
     if len(alerts) > _NAMED:
         alerts[_NAMED:] = [f"The appendix has {counted(len(alerts) - _NAMED, 'more warning')}."]
@@ -194,7 +194,6 @@ def front(facts: Facts, appendix: Page) -> Page:
 
 
 def _about(facts: Facts, benchmark: str) -> Iterator[str]:
-    """Yield the short texts above the title. List ``benchmark`` before the others."""
     yield max((str(row["started"])[:10] for row in facts.rows("run")), default="")
     for noun, plural in (("benchmark", "benchmarks"), ("model", "models")):
         scored = sorted(facts.rows("score"), key=lambda row: row["benchmark"] != benchmark)
@@ -214,8 +213,8 @@ def headline_pd(facts: Facts) -> Rows:
     This is the benchmark on which the most models have a preference in at least one pair. Models
     with too few clusters for a verdict aren't counted. Ties go to benchmarks about she/he or
     female/male, then to the first one in ``_first_slopes``, then to the one with the most pairs.
-    If the benchmark has several pairs of groups, those with a clear preference or slope come first.
-    Without any PD, returns an empty ``Rows``.
+    Of its pairs of groups, returns the one with the most clear preferences and slopes. Without any
+    PD, returns an empty ``Rows``.
     """
     moved = facts.metrics("us", subset="all").only(
         lambda r: r["n"] and r["value"] < 1 and not finding(r).lack
@@ -229,17 +228,13 @@ def headline_pd(facts: Facts) -> Rows:
         at = [*fits].index(name) if name in fits else len(fits)
         return -n_models[row["benchmark"]], is_other, at, -row["n"]
 
-    pd_by_set = by_set(facts.metrics("pd", subset="all").only(lambda r: r["n"]))
-    first = min(pd_by_set, key=place, default=Rows())
-    named = [pd_rows for pd_rows in pd_by_set if pd_rows[0]["benchmark"] == first[0]["benchmark"]]
+    def n_clear(pd_rows: Rows) -> int:
+        results = (*pd_rows, *fits.get(set_name(pd_rows[0]), ()))
+        return sum(finding(row).verdict in ("above", "below") for row in results)
 
-    def clear_first(pd_rows: Rows) -> tuple[object, ...]:
-        n_clear = sum(side(row) != "" for row in pd_rows)
-        slopes = map(finding, fits.get(set_name(pd_rows[0]), ()))
-        is_clear = n_clear or any(slope.verdict in ("above", "below") for slope in slopes)
-        return not is_clear, place(pd_rows)[:2], -n_clear, place(pd_rows)
-
-    return min(named, key=clear_first, default=first)
+    ordered = sorted(by_set(facts.metrics("pd", subset="all").only(lambda r: r["n"])), key=place)
+    same = [of for of in ordered if of[0]["benchmark"] == ordered[0][0]["benchmark"]]
+    return max(same, key=n_clear, default=Rows())
 
 
 def headline(facts: Facts) -> Headline | None:
