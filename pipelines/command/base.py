@@ -151,7 +151,7 @@ class Command:
 
     @classmethod
     def usual(cls, given: Mapping[str, object]) -> Mapping[str, object]:
-        """Return defaults that depend on the values of other fields, which are in ``given``."""
+        """Return defaults that depend on other fields. ``given`` has the values of these fields."""
         return {}
 
     def check(self) -> None:
@@ -189,7 +189,7 @@ class Parameter:
 
     @property
     def is_list(self) -> bool:
-        """True if the user gives several separate values, not one text with commas."""
+        """True if users give each value separately, rather than in one text with commas."""
         repeats = self.on.repeated or self.on.positional or get_args(self.kind)[:1] != (str,)
         return get_origin(self.kind) is tuple and repeats
 

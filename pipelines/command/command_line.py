@@ -194,7 +194,7 @@ def _print_rows(rows: Sequence[Row], form: str) -> None:
         write_csv(names, ([row.get(name) for name in names] for row in rows), sys.stdout)
         return
     console = Console(highlight=False, markup=False)
-    for columns, group in groupby(rows, tuple):  # rows with other columns get a new table
+    for columns, group in groupby(rows, tuple):  # start a table when the columns change
         alike = list(group)
         names = [n for n in columns if any(row[n] not in (None, "") for row in alike)]
         rendered = rows_table(alike, names)

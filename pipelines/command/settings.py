@@ -1,8 +1,8 @@
 """Find the values of a command's options, and where each value comes from.
 
-The first of these that sets an option wins: the command line, the `--config` file, an environment
-variable, plumbline.toml, the default in the class. Both files have the same format. An empty
-string in a file or variable counts as missing.
+Values are looked up in this order: the command line, the `--config` file, environment variables,
+plumbline.toml, and the default in the class. Both files have the same format. An empty string in a
+file or variable counts as missing.
 """
 
 from __future__ import annotations

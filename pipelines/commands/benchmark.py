@@ -296,7 +296,7 @@ class BenchmarkExport(ContrastOption, Command):
     The folder has the pairs in Parquet, a data card (README.md), and a task for
     lm-evaluation-harness. The task computes log-likelihoods, US and PD like `score` and `measure`.
     `score import DIR` reads the harness's logs (docs/benchmarks.md). If the benchmark was built
-    with a corpus, its corpus and eta are the defaults.
+    with a corpus, --corpus and --eta default to the values of that build.
 
     Example: plumbline benchmark export use-5 --license cc-by-4.0 --corpus pile --eta 0.65
     """

@@ -65,7 +65,7 @@ _SHOWN, _MOST = ("position", "word", "n_word", "delta_nats", "verdict", "why"), 
 
 
 class CorpusWords(CorpusName, ContrastOption, VocabularyOptions, Command):
-    """Sample seed words that hardly lean, to build a benchmark from.
+    """Sample words that hardly lean, to use as seed words of a benchmark.
 
     The range of deltas is split into 19 equal intervals. Words come from the middle interval.
     Candidates are English words (according to fastText or WordNet) that have only the letters a-z

@@ -41,7 +41,7 @@ from plumbline.warehouse.text.progress import progress
 
 
 class Stage(NamedTuple):
-    """A stage of a pipeline: the line to print, the function to call, and what it works on.
+    """A stage of a pipeline. ``on`` names what the stage works on, such as a corpus.
 
     If ``may_fail`` is True and the stage fails, the next stages still run.
     """

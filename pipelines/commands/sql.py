@@ -47,7 +47,7 @@ _Form = Literal["table", "csv", "json"]
 class Sql(Command):
     """Query the warehouse in SQL: one query, or a shell with all tables and views.
 
-    Queries can read only the warehouse: they can't write, or use other files or the network. If
+    Queries can only read the warehouse. They can't write, open other files or use the network. If
     the program ``duckdb`` is installed, its shell is used.
 
     Example: plumbline sql "SELECT word, lean_bound_nats FROM word_lean ORDER BY 2" --out words.csv

@@ -32,7 +32,7 @@ WHERE corpus = $corpus AND contrast = $contrast AND list_contains($words, word)
 
 
 class Why(ContrastOption, Command):
-    """Show how far words lean, how certain that is, and the sources and sentences behind the lean.
+    """Show how far words lean, with intervals, and the sources and sentences behind each lean.
 
     Counts come from the documents that `corpus count --evidence` kept. Sentences are read from the
     shards. The answers are also stored in the tables word_evidence, word_source, word_copies,
@@ -71,7 +71,7 @@ class Why(ContrastOption, Command):
             raise UsageProblem("words", "none given", "plumbline why nurse captain")
 
     def run(self, context: Context) -> Done:
-        """Explain the words in each corpus. Show only leans if a corpus's documents weren't kept.
+        """Explain the words in each corpus. Show only leans if a corpus's documents aren't stored.
 
         If no corpus has an answer, raises the first error.
         """
@@ -127,7 +127,7 @@ class Why(ContrastOption, Command):
     ) -> list[str]:
         """Explain the words in a corpus. Adds answers to ``rows``, and errors to ``problems``.
 
-        If the corpus's documents weren't kept, returns a line about each word's lean instead.
+        If the corpus's documents aren't stored, returns a line about each word's lean instead.
         """
         from plumbline.jobs.counting.corpus_lookup import unknown_words
         from plumbline.jobs.counting.kept_documents import evidence_of

@@ -66,7 +66,7 @@ class Tune(TuneOptions, ModelOptions, DataOption, Command):
                 raise UsageProblem(option, problem, "name other sets")
 
     def base(self) -> ModelOptions:
-        """Return the base model's options. --as-published loads its weights in 4 bits (QLoRA)."""
+        """Return the base model's options. --as-published loads the weights in 4 bits (QLoRA)."""
         how = part(ModelOptions, self)
         return replace(how, quantisation="nf4") if self.as_published else how
 

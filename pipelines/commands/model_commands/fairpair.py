@@ -46,7 +46,7 @@ class FairpairRun(FairPairSpec, Command):
     exchanges the name and the gendered words. It turns a text about John into a text about Jane.
     Tests whether perturbed texts differ from texts sampled about Jane by more than sampling noise.
 
-    Samples and replies are stored: after an interruption, run the same command again to resume. A
+    Samples and replies are stored. After an interruption, run the same command again to resume. A
     larger --n samples only the additional texts. API keys come from PLUMBLINE_API_KEY or
     OPENAI_API_KEY.
 

@@ -156,7 +156,7 @@ class Choose(ChoiceOptions, Command):
 
     Use this for models on a server that gives no log-probabilities. The figures can't be compared
     with US or PD. The API key comes from PLUMBLINE_API_KEY or OPENAI_API_KEY. No question is asked
-    twice: after an interruption, run the same command again to resume. `--max-requests 0` uses
+    twice. After an interruption, run the same command again to resume. `--max-requests 0` uses
     only stored replies.
 
     Example: plumbline score choose --model gpt-4o-mini --benchmark winogender --n 2 --dry-run
