@@ -170,9 +170,8 @@ def front(facts: Facts, appendix: Page) -> Page:
     others = [s for s in appendix.sections if s.intro and s.anchor not in _OWN]
     questions = [section for section in others if "?" in section.title]
     head, pd = headline(facts), headline_pd(facts)
-    answer, *parts = sections_from(
-        '{% include "_front" %}', facts, head=head, pd=pd, others=questions
-    )
+    values = {"head": head, "others": questions, "pd": pd}
+    answer, *parts = sections_from('{% include "_front" %}', facts, **values)
     alerts = [alert for section in appendix.sections for alert in section.alerts]
     if len(alerts) > _NAMED:
         alerts[_NAMED:] = [f"The appendix has {counted(len(alerts) - _NAMED, 'more warning')}."]
@@ -213,8 +212,7 @@ def headline_pd(facts: Facts) -> Rows:
     This is the benchmark on which the most models have a preference in at least one pair. Models
     with too few clusters for a verdict aren't counted. Ties go to benchmarks about she/he or
     female/male, then to the first one in ``_first_slopes``, then to the one with the most pairs.
-    Of its pairs of groups, returns the one with the most clear preferences and slopes. Without any
-    PD, returns an empty ``Rows``.
+    Returns its pair of groups with the most clear preferences and slopes, or no rows without PD.
     """
     moved = facts.metrics("us", subset="all").only(
         lambda r: r["n"] and r["value"] < 1 and not finding(r).lack
