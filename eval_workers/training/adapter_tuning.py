@@ -165,7 +165,7 @@ def _identity(
 def _facts(
     backend: CausalModel, options: TuneOptions, prompts: TuningPrompts, words: WordList
 ) -> Row:
-    """Return the columns of ``tuning`` about the base model, the prompts, words and options."""
+    """Return columns of ``tuning`` that describe the base model, prompts, words and options."""
     identity = backend.identity
     return {
         "base": identity.model,
