@@ -109,7 +109,7 @@ class SamplingOptions:
 
 @dataclass(frozen=True, order=True)
 class SeededPrompt:
-    """A prompt as sent to the model, with the number and the seed of one sample to draw."""
+    """A sample to draw: the prompt as sent to the model, the sample's number and its seed."""
 
     text: str
     sample: int

@@ -66,7 +66,7 @@ class Identity:
         (16, False)
         """
         fields = asdict(self)
-        del fields["step"]  # equal revisions have equal steps
+        del fields["step"]  # the revision determines the step
         if self.measure == LOG_LIKELIHOOD:
             del fields["measure"]
         return short_hash(fields)
