@@ -78,11 +78,11 @@ def associate(
     she/he. A list with ``has_mean`` defines two more contrasts. Contrast ``NAME``, named after the
     list, is the weighted mean over its pairs. Contrast ``NAME-sum`` is the sum over its pairs
     (UnStereoEval, App. A, Eq. 4) and gets no rows in ``word_bound``. A PMI or delta that needs a
-    count of 0 gets no row. Deltas that were imported without counts stay.
+    count of 0 gets no row. Deltas that were imported without counts stay in ``word_delta``.
 
     Args:
         targets: name or path of a word list to add to the corpus. Its words must have been counted
-            as targets, as all words are if ``CorpusOptions.targets`` is "all".
+            as targets. If ``CorpusOptions.targets`` is "all", every word except stop words was.
         word_weights: CSV file of the weights v(w) in Eq. 4 (see :func:`read_weights`). Each list
             with ``has_mean`` then also defines a weighted sum, ``NAME-sum-STEM``. STEM is the
             file's name without its suffix. Words without a weight get no row for this sum.

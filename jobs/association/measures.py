@@ -287,7 +287,7 @@ def delta_rows(
     n = len(counts.n_word)
     n_defined, n_used = np.zeros(n, np.int64), np.zeros((2, n), np.int64)
     total = np.zeros(n)
-    # For each target and side, list each pair's weight and the words that co-occur with it.
+    # {(target, side): [(a pair's weight, which words co-occur with both words of the pair)]}
     terms: dict[tuple[str, int], list[tuple[float, NDArray[np.bool_]]]] = {}
     for pair in pairs:
         both = (counts.n_pair(pair.a) > 0) & (counts.n_pair(pair.b) > 0)

@@ -80,9 +80,9 @@ def partials_directory(
 
 
 def is_counted(directory: Path, shard: Path) -> bool:
-    """Return whether this shard's content was counted.
+    """Return True if ``directory`` exists and has the counts of this shard's content.
 
-    Without a ``directory``, the shard isn't read. Raises ``BadInput`` if the shard can't be read.
+    Raises ``BadInput`` if the directory exists, but the shard can't be read.
     """
     return directory.is_dir() and (directory / fingerprint(shard)).exists()
 

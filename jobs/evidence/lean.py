@@ -158,12 +158,11 @@ def _first_rows(unit: Ints, word: Ints) -> Bools:
 def _squared_influences(counted: CoOccurrences, near: Floats, target: Floats) -> Floats:
     """Return the sum of the squared influences of all units, for each word.
 
-    A unit's influence is the weighted sum of the word's co-occurrences in the unit, minus the
-    weighted sum of the targets' occurrences in the unit.
+    If the word co-occurs c_g times with target g in a unit, and g occurs n_g times in the unit, the
+    unit's influence is sum_g (near_g c_g - target_g n_g).
 
     Args:
-        near, target: weights of co-occurrences and of occurrences, for each word (row) and target
-            (column).
+        near, target: the weights near_g and target_g, for each word (row) and target g (column).
     """
     n_words = len(near)
     first = _first_rows(counted.unit, counted.word)

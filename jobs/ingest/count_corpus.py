@@ -138,8 +138,8 @@ def _count_shards(
     engine: Engine, shards: Sequence[Path], job: ShardJob, update: Update
 ) -> list[ShardLedger]:
     """Count the shards. Return their ledgers in the order of ``shards``."""
-    # A file that is given under two names counts once. Read it under the given name. In Hugging
-    # Face's cache, this name is a link, and the name of the linked file may not show the format.
+    # Count a file once, even if it is listed under two names. Read it by a listed name: in Hugging
+    # Face's cache, listed names are links to files whose names may lack the format's suffix.
     distinct = {path.resolve(): path for path in shards}
     paths = {str(path.absolute()): str(path) for path in distinct.values()}
     ledgers = {ledger.shard: ledger for ledger in engine.count(list(paths), job, update)}

@@ -61,11 +61,11 @@ _ONE_RELEASE = "both files must be from the same release"
 
 @dataclass(frozen=True)
 class ReleasedRow:
-    """A row of the table or of the PMI file, with the reason why it can't be used, if any.
+    """A row of the released table or of the PMI file. ``reason`` is empty if it can be used.
 
     Rows are numbered from 1. In the PMI file, the keys of ``values`` are the targets. In the table,
-    they are ``delta_nats``, ``n_word`` and ``total`` (the number of kept tokens, computed from the
-    row's count and frequency).
+    the keys are ``delta_nats``, ``n_word`` and ``total``. ``total`` is the corpus's number of kept
+    tokens, computed as the row's count divided by its frequency.
     """
 
     number: int
@@ -230,7 +230,7 @@ def _of_one_total(file: Path, rows: list[ReleasedRow]) -> tuple[list[ReleasedRow
 
 
 class _Counts(NamedTuple):
-    """The counts that the PMI file gives (word, target, n_pair), the constant K, and its rows."""
+    """Counts restored from the PMI file, the constant K (``per_token``), and the file's rows."""
 
     pairs: pa.Table
     per_token: float
@@ -240,9 +240,9 @@ class _Counts(NamedTuple):
 def _released_counts(file: Path, known: Mapping[str, ReleasedRow]) -> _Counts:
     """Convert the values of the PMI file to counts. ``known`` is {word: usable row of the table}.
 
-    A row is rejected if its word isn't in ``known``, or if a value doesn't give a whole number of
-    co-occurrences. It is also rejected if the values of she and he don't differ by the released
-    delta. Counts above a million may be inexact, since six decimals have a relative error of 5e-7.
+    A row is rejected if its word isn't in ``known``, if a value doesn't give a whole number of
+    co-occurrences, or if the value for she minus the value for he isn't the released delta. Counts
+    above a million may be inexact, since values with six decimals give a relative error of 5e-7.
 
     Raises:
         BadInput: the file can't be read, or has a column for a word that isn't in ``known``, or

@@ -1,4 +1,4 @@
-"""Count on Spark. Each task counts one shard, and a shuffle adds up the partial counts."""
+"""Count a corpus on Spark. Each task counts one shard. A shuffle adds up the partial counts."""
 
 from __future__ import annotations
 
