@@ -227,7 +227,7 @@ def train_adapter(
             is_measured = step == options.steps or step % options.checkpoint_steps == 0
             if dev and is_measured:
                 figures |= dev_losses(model, reader, dev, options)
-                check_finite(figures, _WHAT, step + 1)  # the next step would also fail
+                check_finite(figures, _WHAT, step + 1)  # the error names the step that would fail
                 if chosen is None or figures["dev_loss"] < log[chosen - 1]["dev_loss"]:
                     chosen, best = step, [weight.detach().clone() for weight in weights]
             if progress:
