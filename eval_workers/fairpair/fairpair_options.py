@@ -147,7 +147,7 @@ class FairPairSpec(ModelOptions, FairPairOptions, ServerOptions):
         return super().sampling()
 
     def target(self, model: str) -> ModelOptions | ServedModel:
-        """Return the model on the server, or the options for loading it if there is no server."""
+        """Return the model on the server. Without a server, return the options for loading it."""
         if self.base_url:
             return ServedModel(model, self.endpoint, self.token_limit)
         return options.part(ModelOptions, self)

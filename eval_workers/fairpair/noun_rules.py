@@ -85,7 +85,7 @@ class NounRules:
         return "unsure" if is_own else "entity"
 
     def _phrase_start(self, i: int) -> tuple[int, bool]:
-        """Return the position before noun ``i``'s phrase, and whether that has a determiner."""
+        """Return the position before the noun's phrase, and whether the phrase has a determiner."""
         j = i - 1
         while i - j <= _LONGEST_PHRASE and self._is_modifier(j):
             j -= 1

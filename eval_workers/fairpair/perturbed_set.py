@@ -109,7 +109,7 @@ def perturb_set(
     *,
     text_filter: TextFilter = DEFAULT,
 ) -> str:
-    """Perturb a model's stored continuations of a set, and write a row for each.
+    """Perturb a model's stored continuations of a set, and write a row for each of them.
 
     Replaces earlier rows of this perturber and filter. If a text can't be perturbed or fails a
     check, its row states the reason. Returns the value of column ``perturber``. Call
@@ -188,9 +188,9 @@ def check(
 
     The perturbed text must start with the perturbed ``prompt``. It must not mention the original
     person's ``name``, as written or in capitals. Its dissimilarity to ``original`` must not exceed
-    the filter's limit. Column ``reason`` states the first check that failed. If the limit is
-    exceeded and ``original`` is too short by ``n_missing``, which needs the prompt's ``row``, the
-    reason is ``SHORT``. ``dissimilarity`` is ``None`` if there is no perturbed text.
+    the filter's limit. Column ``reason`` states the first check that failed. If the
+    limit is exceeded, the reason is ``SHORT`` if ``original`` is too short. ``n_missing`` finds
+    this from the prompt's ``row``. ``dissimilarity`` is ``None`` if there is no perturbed text.
 
     >>> check(Perturbed("Jane is a clerk."), "John is a clerk.", "Jane is", "John")["reason"]
     'differs in too many words from the original'

@@ -130,7 +130,7 @@ def folds(
 def over_prompts(
     measured: Sequence[PromptFigures], options: FigureOptions, clusters: Sequence[str]
 ) -> dict[str, Any]:
-    """Compute columns of ``fairpair_set`` from its prompts. Undefined figures are ``None``.
+    """Compute a set's columns ``_OVER_PROMPTS`` from its prompts. Undefined figures are ``None``.
 
     F is computed from the means of B, V_pg and V_gp, as in the paper's Table 3. So a prompt with
     little variability can't dominate F. Prompts with an undefined B or V are left out and counted

@@ -92,9 +92,9 @@ def p_value(observed: float, drawn: Floats) -> float:
 
 
 def group_means(distances: Floats, n_left: int) -> Floats:
-    """Return B, V_pg and V_gp. A mean is NaN if there are no pairs to average over.
+    """Return B, V_pg and V_gp of two groups. A mean is NaN if there are no pairs to average over.
 
-    The first ``n_left`` rows and columns of ``distances`` are the left group.
+    The first ``n_left`` rows and columns of ``distances`` belong to one of the groups.
 
     >>> group_means(np.array([[0.0, 1, 2], [1, 0, 4], [2, 4, 0]]), 2).tolist()
     [3.0, 1.0, nan]
@@ -180,7 +180,7 @@ def by_cluster(figures: Floats, clusters: Sequence[str]) -> Floats:
 
 
 def _cluster_ids(clusters: Sequence[str]) -> Ints:
-    """Return the number of each prompt's cluster. Number the prompts if all are in one."""
+    """Return the number of each prompt's cluster. If there is one cluster, number the prompts."""
     if len(set(clusters)) == 1:
         return np.arange(len(clusters))
     numbers: Ints = np.unique(list(clusters), return_inverse=True)[1]

@@ -68,7 +68,7 @@ class WorldOptions:
 
 @dataclass(frozen=True)
 class WrittenWorld:
-    """A written corpus: the paths of its shards, and its numbers of documents and words."""
+    """A written corpus: the paths of its shards, how many documents it has, and how many words."""
 
     shards: tuple[Path, ...]
     n_documents: int

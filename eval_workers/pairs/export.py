@@ -105,7 +105,7 @@ def export(
     licence: str | None = None,
     constraint: Constraint | None = None,
 ) -> Export:
-    """Write a folder: the card `README.md`, the pairs, and one harness task for every two groups.
+    """Write a folder: the card `README.md`, the pairs, and an lm-eval task for every two groups.
 
     ``pairs_to_export`` chooses the pairs. `data.parquet` holds the pairs and the facts on the card;
     `benchmark import` can read both. A task scores each sentence with only BOS before it, so its
@@ -167,8 +167,8 @@ def pairs_to_export(store: Store, benchmark: str, constraint: Constraint | None 
     """Return the pairs to export: the natural pairs that meet a constraint, sorted by identifier.
 
     The default constraint is the one that the benchmark was built with, if any. Raises
-    ``UsageProblem`` if the warehouse has no natural pair of the benchmark, or if there is a
-    constraint but no MaxPMI. Raises ``BadInput`` if no pair meets the constraint.
+    ``UsageProblem`` if the warehouse has no natural pair of the benchmark, or no MaxPMI for the
+    constraint. Raises ``BadInput`` if no pair meets the constraint.
     """
     files = store.snapshot().files("benchmark_pair", {"benchmark": benchmark})
     run_id = files[0].units[0].run_id if files else ""

@@ -95,7 +95,7 @@ class Choices:
 
 @toml_table
 class Recipe:
-    """One recipe: how to make pairs from rows. The module's docstring explains its fields."""
+    """One recipe: how to make pairs from rows. The module's docstring explains each field."""
 
     about: Text
     source: Text

@@ -146,10 +146,10 @@ def _import_model(
 
 
 def score_files(directory: Path) -> list[ScoreFile]:
-    """Find the score files in a directory and its folders, sorted by benchmark, model and part.
+    """Find the score files in a directory and its folders, sorted by benchmark, model and split.
 
     Raises ``BadInput`` if there are no files, if a path doesn't show the model or the benchmark, or
-    if two files are for the same model and part.
+    if two files have the same benchmark, model and split.
     """
     files = []
     for path in sorted({*directory.rglob(_PATTERN), *directory.rglob(f"{_PATTERN}.gz")}):
@@ -195,8 +195,8 @@ _SNAPSHOT = re.compile(r"(?:^|/)models--([^/]+?)--([^/]+)/snapshots/[0-9a-f]+$")
 def model_id(name: str) -> str:
     """Return a model's id on the Hugging Face Hub, from its name in a released file or file name.
 
-    ``__`` is read as ``/``. The 28 released models are recognised in upper or lower case, and at
-    the end of a local path. Any other name is returned unchanged, apart from ``__``.
+    ``__`` is read as ``/``. The 28 released models are recognised in upper or lower case, and if a
+    local path ends in their name. Any other name is returned unchanged, apart from ``__``.
 
     >>> model_id("EleutherAI__pythia-70m"), model_id("allenai/olmo-1b")
     ('EleutherAI/pythia-70m', 'allenai/OLMo-1B')
@@ -322,8 +322,8 @@ def _gather(
 def _used_lines(lines: list[_Line], n_places: int) -> tuple[list[_Line], str]:
     """Return the rows to use for ``n_places`` identical pairs, and why other rows aren't used.
 
-    If there are more rows than pairs, the first rows are used if all rows have the same scores. If
-    their scores differ, no row is used.
+    If there are more rows than pairs, the first rows are used. But if the rows have different
+    scores, no row is used.
 
     >>> _used_lines([(1, (-1,)), (2, (-1,))], 1)
     ([(1, (-1,))], 'repeats row 1, and the benchmark holds such a pair 1 time(s)')

@@ -1,7 +1,7 @@
 """Difference in sentiment, for English: Phi(a, b) = |compound(a) - compound(b)|.
 
 ``compound`` is VADER's score from -1 (negative) to 1 (positive), rounded to 4 digits by VADER.
-An item (see ``Phi``) is the ``compound`` of a text, or the mean over the samples of a fold.
+An item (see ``Phi``) is the ``compound`` of a text, or the mean ``compound`` of a fold's samples.
 """
 
 from __future__ import annotations

@@ -158,14 +158,14 @@ def replace_benchmark(
 
 
 def caveats(parsed: Parsed) -> tuple[str, ...]:
-    """Return a warning about the metric PD, unless all pairs compare female and male."""
+    """Return warnings: one about the metric PD, unless all pairs compare female and male."""
     usual = all((pair["group_a"], pair["group_b"]) == USUAL for pair in parsed.pairs)
     line = f"{parsed.name}: PD also depends on how frequent the differing words are"
     return () if usual else (f"{line}: docs/pairs.md",)
 
 
 def check_has_pairs(name: str, parsed: Parsed, path: Path | None) -> None:
-    """Raise ``BadInput`` if a benchmark has no pairs. The error names ``path``, its source."""
+    """Raise ``BadInput`` if a benchmark has no pairs. The error names ``path``, their source."""
     if not parsed.pairs:
         where, rows = f" in {path}" if path else "", "which has no rows"
         if parsed.rejects:

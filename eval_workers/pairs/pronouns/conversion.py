@@ -160,7 +160,7 @@ def to_template(sentence: str) -> Conversion:
 
 
 def sentence_problem(sentence: str) -> str | None:
-    """Return why a sentence can't be converted, or ``None``. Doesn't check "hers" and "his".
+    """Return why a sentence can't be converted, or ``None``; "hers" and "his" aren't checked.
 
     >>> sentence_problem("A key was lost.")
     'holds no pronoun, expected she, her, herself or he, him, his, himself'

@@ -183,7 +183,7 @@ def _lower_at(words: Sequence[str], k: int) -> str:
 
 
 def _agreeing(words: Sequence[str], k: int) -> dict[int, str]:
-    """Map the index of the verb whose subject is at index ``k`` to the verb's plural form.
+    """Return {index: plural form} of the verb with the subject at ``k``, or {} for no change.
 
     Only the first verb after the subject is changed. Raises ``Undecided`` if an auxiliary comes
     before the subject, if "is" or "has" is contracted, or if a later verb may have to change, too.
