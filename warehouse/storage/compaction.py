@@ -41,7 +41,7 @@ def compact(store: Store, run_id: str, keep_days: float = KEEP_DAYS) -> tuple[in
     with disk_problems(store.root):
         for (table, partition), files in small.items():
             _merge(store, table, partition, files, run_id)
-        # Drop versions first, then their files, so that nobody restores a version without files.
+        # Drop versions before their files. Otherwise someone could restore a version without files.
         log.commit(store.place, drop, run_id, "drop old versions")
         for table, listing in store.snapshot().declared.items():
             delta.renew(store.place, table, listing)

@@ -75,13 +75,13 @@ def _column(table: Table, field: pa.Field, values: object) -> pa.ChunkedArray:
 def write_file(path: Path, data: pa.Table, *, temporary: bool = False) -> None:
     """Write a Parquet file, which appears under its name only when it is complete.
 
-    A ``temporary`` file is for readers that read the whole file once. Writing the file is faster,
-    but it becomes larger. It has no checksums and no statistics.
+    A ``temporary`` file is read only once, as a whole. It is written faster than other files, but
+    is larger. It has no checksums and no statistics.
     """
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    # Dictionary encoding hardly makes columns of numbers smaller, so use it only for text.
+    # In permanent files, only text gets dictionaries: they hardly make numbers smaller.
     text_columns = [f.name for f in data.schema if not pa.types.is_primitive(f.type)]
     settings = (
         {"compression": "lz4", "use_dictionary": True, "row_group_size": 1 << 22}
