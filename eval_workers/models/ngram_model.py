@@ -75,7 +75,7 @@ class NgramModel:
         words: the last word of each n-gram, as a number.
         counts: the count a of each n-gram.
         children: index of the first child of each n-gram, followed by the total number of nodes.
-            The longest n-grams are left out, here and in ``totals``.
+            Neither ``children`` nor ``totals`` includes the longest n-grams.
         totals: a(c.) of each n-gram.
     """
 

@@ -85,7 +85,7 @@ class SamplingOptions:
 
     @property
     def label(self) -> str:
-        """Short name for tables, made from temperature, top_p and top_k.
+        """Short name of the options in tables, made from temperature, top_p and top_k.
 
         >>> SamplingOptions(top_p=None, top_k=10).label, SamplingOptions(greedy=True).label
         ('temperature 1, top_k 10', 'greedy')

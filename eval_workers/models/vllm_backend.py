@@ -129,7 +129,7 @@ class RemoteEngine:
             reasons = re.findall(r"\b\w+(?:Error|Exception): (.*)", printed)
         if "died unexpectedly" in printed or not reasons:
             return self._killed("lost a worker without an error, as if the worker was killed")
-        reason = re.split(r" \[type=|\. ", reasons[0])[0]  # cut off the list of architectures
+        reason = re.split(r" \[type=|\. ", reasons[0])[0]  # leave out vLLM's list of architectures
         return BadInput(self._what, f"vLLM can't run it: {reason}", "try --backend transformers")
 
     def _death(self) -> BadInput | Interrupted:

@@ -165,7 +165,7 @@ def _identity(
 def _facts(
     backend: CausalModel, options: TuneOptions, prompts: TuningPrompts, words: WordList
 ) -> Row:
-    """Return the columns of ``tuning`` about the base model, the prompts, words and options."""
+    """Return columns of ``tuning`` that describe the base model, prompts, words and options."""
     identity = backend.identity
     return {
         "base": identity.model,
@@ -227,7 +227,7 @@ def train_adapter(
             is_measured = step == options.steps or step % options.checkpoint_steps == 0
             if dev and is_measured:
                 figures |= dev_losses(model, reader, dev, options)
-                check_finite(figures, _WHAT, step + 1)  # the next step would also fail
+                check_finite(figures, _WHAT, step + 1)  # the error names the step that would fail
                 if chosen is None or figures["dev_loss"] < log[chosen - 1]["dev_loss"]:
                     chosen, best = step, [weight.detach().clone() for weight in weights]
             if progress:

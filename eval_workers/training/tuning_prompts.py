@@ -102,8 +102,8 @@ def _neutral(
     """Return the usable prompts, and rows of ``reject`` for the other prompts.
 
     A prompt is usable if it has no gendered word, isn't in ``held_out`` and isn't a repetition. The
-    keys of ``held_out`` are prompts as ``plain`` returns them. Its values name their sets. Raises
-    ``BadInput`` if no prompt is usable. ``use`` says in the error what the prompts are for.
+    keys of ``held_out`` are prompts as ``plain`` returns them, and the values describe the sets of
+    these prompts. Raises ``BadInput`` if no prompt is usable. The error says what the ``use`` is.
     """
     kept: dict[str, Row] = {}
     rejects: list[Row] = []

@@ -78,7 +78,7 @@ def target(
 
 @dataclass(frozen=True)
 class WordReader:
-    """A causal ``transformers`` model that reads texts, with the token ``bos`` before each.
+    """A causal ``transformers`` model that reads texts. The token ``bos`` precedes each text.
 
     One pass reads the texts of several prompts if these texts have at most ``n_tokens`` tokens in
     all, including padding. Otherwise, a pass reads the texts of one prompt.

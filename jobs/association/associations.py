@@ -40,7 +40,7 @@ from plumbline.warehouse.wordlists import WordList, WordPair
 
 
 def usable_lists(counted: Sequence[wordlists.WordList]) -> dict[str, wordlists.WordList]:
-    """Return {name: list} for the lists ``counted``, and for installed lists that add no targets.
+    """Return {name: list} for ``counted``, and for installed lists whose words all occur in them.
 
     >>> sorted(usable_lists([wordlists.load("gendered")]))
     ['gendered', 'pronouns', 'she-he']
@@ -186,10 +186,10 @@ def read_weights(path: Path) -> dict[str, float]:
 
 
 def with_list(store: Store, row: dict[str, Any], name: str) -> list[WordList]:
-    """Add a word list, given by name or path, to a corpus's word lists. Return all its lists.
+    """Return a corpus's word lists and one more list, which is given by name or path.
 
-    The list that the corpus was counted with comes first. The added list replaces an earlier added
-    list of the same name.
+    The list that the corpus was counted with comes first. The new list replaces a list of the same
+    name that was added earlier.
 
     Raises:
         UsageProblem: the list is unknown, or the corpus was counted with another list of this name.

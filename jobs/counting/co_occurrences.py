@@ -70,7 +70,7 @@ class Query:
         return ids
 
     def table(self, words: Sequence[str] | pa.StringArray) -> NDArray[np.int32]:
-        """Map each word id to the word's index in ``words`` or -1. The last item is for id -1."""
+        """Return each word id's index in ``words``, or -1. The last array item is for id -1."""
         table = np.full(len(self.vocabulary) + 1, -1, np.int32)
         ids = self.ids(words if isinstance(words, pa.Array) else pa.array(words, pa.string()))
         table[ids[ids >= 0]] = np.flatnonzero(ids >= 0)

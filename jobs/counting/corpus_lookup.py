@@ -132,7 +132,7 @@ _CorpusFunction = Callable[Concatenate[Store, str, _Params], _Result]
 def writes_corpus(
     function: _CorpusFunction[_Params, _Result],
 ) -> _CorpusFunction[_Params, _Result]:
-    """Decorate a function so that it locks the corpus, its second argument, while it runs.
+    """Decorate a function. Each call locks the corpus that the second argument names.
 
     If another process holds the lock, the function raises ``UsageProblem``, which names the
     process. If the lock file can't be written, it raises ``BadInput``.

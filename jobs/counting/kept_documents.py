@@ -71,7 +71,7 @@ def readable(tokens: Path) -> Iterator[None]:
 
 
 def _values(words: pa.Table, value_of: ValueOf) -> NDArray[Any]:
-    """Return the words' values in an array that is indexed by word id."""
+    """Return an array that gives, for each word id in a file, the value of the word."""
     ids = words["word_id"].to_numpy()
     values = value_of(words["word"].combine_chunks())
     by_id = np.zeros(int(ids.max(initial=-1)) + 1, values.dtype)
@@ -134,7 +134,7 @@ class Evidence:
         """Yield a shard's documents in batches, with a value for each kept word.
 
         Args:
-            value_of: function that returns the values of a file's words, always with one dtype.
+            value_of: function that returns a value for each word of an array, always of one dtype.
 
         Raises:
             BadInput: a file is damaged.

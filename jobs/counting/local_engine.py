@@ -83,7 +83,7 @@ class LocalEngine:
                 stack.callback(helper.close)
             pool = stack.enter_context(ThreadPoolExecutor(max(n_helpers, 1)))
             for helper in helpers:
-                stack.callback(helper.process.kill)  # after an error, don't wait for its shard
+                stack.callback(helper.process.kill)  # after an error, don't wait for helpers
             parts = [pool.submit(count_remaining, helper.count) for helper in helpers]
             count_remaining(job.count)
             for part in parts:

@@ -238,7 +238,7 @@ class _Writer:
         self._tokens: pq.ParquetWriter | None = None
 
     def write(self, kind: str, table: pa.Table) -> None:
-        """Write a table to a new file. Token tables share a file until a table of words comes."""
+        """Write a table to a file. ``tokens`` tables share a file until a ``words`` table comes."""
         if kind == "rejects" and not table.num_rows:
             return
         if kind == "tokens":

@@ -230,7 +230,7 @@ def _rows_by_table(inquiry: _Inquiry, query: Query, tables: Sequence[str]) -> di
 
 
 def _copies(inquiry: _Inquiry, index: Index) -> list[Row]:
-    """Return rows of ``word_copies``: the leans if all copies of a document count as one."""
+    """Return rows of ``word_copies``: leans computed from only one copy of each document."""
     _, first = np.unique(index.text_hash, return_index=True)
     is_first = np.isin(np.arange(index.text_hash.size), first)
     documents, words = index.pairs.within(is_first), np.unique(index.pairs.word)

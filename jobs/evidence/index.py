@@ -1,8 +1,8 @@
 """Find a query's words and targets in the documents that a corpus keeps.
 
 One pass over the documents finds each occurrence of a word, and the targets less than a window
-away (``Occurrences``). An ``Index`` has one row per document, and one row per word and target that
-co-occur in a document. All that Plumbline says about a word's lean is computed from these two.
+away (``Occurrences``). An ``Index`` describes each document, and counts the co-occurrences of words
+and targets in the document. Leans and their explanations are computed from these two classes.
 """
 
 from __future__ import annotations

@@ -93,7 +93,7 @@ def load_model(path: Path | None) -> LanguageModel:
 
 @dataclass(frozen=True)
 class WordNet:
-    """A loaded WordNet. ``place`` is `nltk`, or the directory of its files."""
+    """A loaded WordNet. ``place`` is `nltk` for nltk's copy, else the files' directory."""
 
     version: str
     place: str
@@ -132,7 +132,7 @@ def load_wordnet() -> WordNet:
 
 
 def _own_files(directory: Path) -> Any:
-    """Return nltk's reader, adapted to WordNet's own files. They lack files that nltk adds."""
+    """Return an nltk reader that works without the files that nltk adds to WordNet's own."""
     import nltk
     from nltk.corpus.reader.wordnet import WordNetCorpusReader
 
@@ -141,7 +141,7 @@ def _own_files(directory: Path) -> Any:
             return io.StringIO(_LEXNAMES) if file == "lexnames" else super().open(file)
 
         def map_wn(self, version: str = "wordnet") -> None:
-            """Do nothing. Only look-ups by synset numbers of other WordNet versions need a map."""
+            """Do nothing. The map of synset numbers between WordNet versions isn't needed here."""
 
     # nltk opens only files in the directories of this list.
     if str(directory) not in nltk.data.path:
@@ -213,7 +213,7 @@ def build_vocabulary(
         ``rarest`` times. ``checks`` names the checks made. ``missing`` says why others weren't.
 
     Raises:
-        UsageProblem: the corpus is unknown, has no words, or has to be checked but isn't English.
+        UsageProblem: the corpus is unknown, has no words, or isn't English (if words are checked).
         MissingComponent: words have to be checked, but fastText's model and WordNet are missing.
         BadInput: the model or WordNet can't be read.
     """

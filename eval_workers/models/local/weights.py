@@ -103,8 +103,8 @@ class Weights:
         """Maximum number of forward passes that may run at the same time.
 
         This is 1 on a GPU, because a single pass keeps a GPU busy. It is also 1 for quantised
-        models, and for models that can't read trees. Some of these models change their rotary
-        frequencies during a pass. This would disturb other passes.
+        models, and for models that can't read trees. Some models that can't read trees change
+        their rotary frequencies during a pass, which would disturb other passes.
         """
         is_quantised = self.options.quantisation or saved_quantisation(self.config)
         is_plain = not is_quantised and self.longest_in_tree > 0
@@ -257,7 +257,7 @@ def logprobs_of(logits: torch.Tensor, tokens: torch.Tensor) -> torch.Tensor:
 
 
 def _logits_of(output: Any, hidden: torch.Tensor, n_logits: int) -> Iterator[torch.Tensor]:
-    """Yield about ``n_logits`` float32 logits at a time, for consecutive parts of the vocabulary.
+    """Yield float32 logits for one part of the vocabulary at a time, about ``n_logits`` per part.
 
     A layer that is quantised or has an adapter can't be split, so all its logits come at once.
     """
