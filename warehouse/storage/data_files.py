@@ -173,7 +173,7 @@ class DataFiles(OpenWarehouse):
         return self.keep_rows(table, file, self.rows_of(table, file), is_kept)
 
     def keep_rows(self, table: str, file: File, rows: pa.Table, is_kept: Sequence[bool]) -> File:
-        """Copy some of a file's ``rows`` to a new file: those for which ``is_kept`` is true."""
+        """Copy ``rows`` of a file to a new file. Leave out rows for which ``is_kept`` is false."""
         import pyarrow as pa
 
         units, start = [], 0
