@@ -12,7 +12,7 @@ from scipy import stats
 
 from plumbline.eval_workers.models.model_texts import described
 from plumbline.eval_workers.scoring.measure import measure
-from plumbline.pipelines.report.facts import Facts, TrainingTexts
+from plumbline.pipelines.report.facts import Facts, TrainingTexts, narrowed
 from plumbline.pipelines.report.model import Page as ReportPage
 from plumbline.pipelines.report.model import shown
 from plumbline.pipelines.report.rows import Rows
@@ -57,6 +57,9 @@ def test_the_headline_is_the_widest_spread_of_the_own_text(facts: Facts) -> None
     (figure,) = front(facts, ReportPage()).sections[0].figures
     drawn = json.dumps(figure.specification)
     assert "(right: female words)" in drawn and "(up: female)" in drawn
+    assert "orange: the word leans to female words, blue: to male words" in figure.caption
+    assert "; below 0: the male sentence." in figure.caption
+    assert figure.specification["config"]["padding"]["right"] > 10, "or the last label is cut off"
 
 
 def _own_pairs(
@@ -91,22 +94,23 @@ def _own_pairs(
     return Facts(store.root)
 
 
-def test_of_own_pairs_of_three_groups_she_he_opens_the_page(world: Store, tmp_path: Path) -> None:
-    """Only it is compared with the she/he leans; the closed world's finding isn't told of it."""
+def test_own_pairs_with_a_clear_preference_open_the_page(world: Store, tmp_path: Path) -> None:
+    """Although only she/he is compared with the leans; its result has a sentence, too."""
     facts = _own_pairs(world, tmp_path, ("he/they", "she/he", "she/they"))
-    assert {row["groups"] for row in headline_pd(facts)} == {"she/he"}
+    assert {row["groups"] for row in headline_pd(facts)} == {"he/they"}
     page = front(facts, ReportPage())
-    assert page.title.startswith("Which sentences of mine (she/he)")
+    assert page.title.startswith("Which sentences of mine (he/they)")
+    assert page.about[1].startswith("2 benchmarks: mine, made")
     answer = page.sections[0]
     assert "We wrote" not in str(answer.intro)
     named = {row[0].text for row in answer.tables[0].rows}
     assert named == {"mine (he/they)", "mine (she/he)", "mine (she/they)"}
     slopes = facts.rows("slope").where(benchmark="mine")
     assert {row["groups"] for row in slopes} == {"she/he"}
-    said = "\n".join(answer.intro)  # other groups with a clear preference have a sentence
-    for group in ("he", "she"):
-        assert f"All 3 models prefer the {group} sentences of mine ({group}/they): PD is" in said
-    assert said.count("sentences of mine (she/he)") == 0
+    assert answer.intro[0] == "All 3 models prefer the he sentences of mine (he/they)."
+    said = "\n".join([*answer.intro, *page.sections[1].intro])
+    assert "All 3 models prefer the she sentences of mine (she/they): PD is" in said
+    assert "3 models show no clear preference on mine (she/he): PD is" in said
     figures = re.search(r"\(preference disparity, PD\) is (.*)\.", said)
     assert figures and figures[1].count(" points for ") == figures[1].count("95% interval") == 3
 
@@ -117,7 +121,7 @@ def test_an_own_text_opens_the_page_before_the_made_up_one(world: Store, tmp_pat
     assert (head.fit["corpus"], head.fit["model"]) == ("novels", "third")
     page = front(facts, ReportPage())
     assert page.title.endswith("and does that follow novels?")
-    made = front(facts.about_benchmarks(["made"]), ReportPage())
+    made = front(narrowed(facts, {"benchmark": ("made",)}), ReportPage())
     assert made.title == "Does a model repeat the gender leans of its training text?"
 
 
@@ -149,7 +153,7 @@ def test_preferences_are_not_compared_with_leans_between_others(
 def test_the_sides_of_a_lean_are_named_by_its_contrast(world: Store, tmp_path: Path) -> None:
     facts = _own_pairs(world, tmp_path, ("female/male",)).within(model_key=("key-other", ""))
     (figure,) = front(facts, ReportPage()).sections[0].figures
-    assert "near she. Further up: the model finds the female sentence" in figure.caption
+    assert "near she (orange: the word leans to she, blue: to he)" in figure.caption
     assert "(right: she)" in json.dumps(figure.specification)
     assert "(up: female)" in json.dumps(figure.specification)
     assert figure.specification["layer"][0]["encoding"]["y"]["scale"] == {"zero": True}

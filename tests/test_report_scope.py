@@ -6,14 +6,18 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from plumbline.pipelines.command.base import Done
+from plumbline.pipelines.commands.pipeline import Parts, Pipeline
 from plumbline.pipelines.report import facts as room
 from plumbline.pipelines.report.facts import Facts
 from plumbline.pipelines.report.write import appendix_of, front, headline, headline_pd, write_report
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.query.connection import lock
 from plumbline.warehouse.storage.store import Store
+from tests.conftest import copied
 from tests.metric_rows import corpus_row, fill, pair, score, scored_by, shard_row
 from tests.page_queries import check_page
+from tests.prompt_rows import put_probabilities, put_prompts, put_words
 from tests.test_report import Page, build_world
 
 _MODELS = ("model-straight", "model-swapped", "owner/old-hand")
@@ -38,6 +42,9 @@ def store(tmp_path_factory: pytest.TempPathFactory) -> Store:
     fill(made, "corpus", [corpus_row()])
     fill(made, "corpus_shard", [shard_row()])
     fill(made, "model", [scored_by(_MODELS[2])], unit=_MODELS[2])
+    put_prompts(made, "topics", ["The nurse said"])
+    put_words(made, [("she", "he")])
+    put_probabilities(made, [{"she": 0.2, "he": 0.1}], probe_set="topics", key=f"key-{_MODELS[2]}")
     _put_ages(made)
     build_world(made, name="dutch")
     return made
@@ -86,6 +93,39 @@ def test_a_report_shows_what_patterns_name(
     for names, every in ((benchmarks, _ALL), (models, set(_MODELS))):
         assert all(name.rpartition("/")[2] in said for name in names)
         assert not any(re.search(rf"\b{name}\b", said) for name in every - names)
+
+
+@pytest.mark.parametrize(
+    ("given", "corpora", "has_prompts"),
+    [
+        ({"benchmark": ("dutch",)}, {"text-straight", "text-swapped"}, False),
+        ({"benchmark": ("ages",)}, set(), False),
+        ({"model": ("old-*",)}, set(), True),
+        ({"benchmark": ("topics",)}, set(), True),
+        ({"benchmark": ("*",), "model": ("*",)}, {"text-straight", "text-swapped"}, True),
+    ],
+)
+def test_texts_and_prompts_of_other_questions_are_left_out(
+    store: Store, given: dict[str, tuple[str, ...]], corpora: set[str], has_prompts: bool
+) -> None:
+    facts = room.narrowed(Facts(store.root), given)
+    assert {row["corpus"] for row in facts.rows("lean_count")} == corpora
+    assert bool(facts.rows("disclosure", smoothing=0.0)) == has_prompts
+    is_planted = any(row["subset"] == "words, measured on planted" for row in facts.rows("metric"))
+    assert is_planted == ("*" in given.get("benchmark", ()))
+
+
+def test_a_pipeline_reports_on_its_own_inputs(store: Store, tmp_path: Path) -> None:
+    """Even if the warehouse has results of others, on which more could be said."""
+    pipeline = Pipeline(
+        benchmarks=("dutch", "unmeasured"), model=("straight",), warehouse=store.root, out=tmp_path
+    )
+    parts = Parts(pipeline, copied(store, tmp_path))
+    parts.results["score straight"] = Done(rows=[{"model_key": f"key-{_MODELS[0]}"}])
+    parts.do(parts.all()[-1:])
+    said = " ".join(parts.results["report"].said)
+    assert f"Overall {_MODELS[0]} " in said and "dutch" in said
+    assert not re.search(r"ages|old-hand|model-swapped|topics", said)
 
 
 def test_ranks_and_corrections_are_over_all_models(store: Store) -> None:

@@ -91,9 +91,9 @@ class MissingComponent(PlumblineError):
 
 
 class Interrupted(PlumblineError):
-    """A command stopped early. Running it again may resume it or succeed.
+    """A command stopped early. Running the same command again may be enough.
 
-    The user stopped it, one of its processes was killed, or a network or server was unreachable. If
+    The user stopped the command, a process was killed, or a network or server was unreachable. If
     the user must change something first, the error is ``BadInput`` instead.
     """
 
@@ -107,7 +107,7 @@ class ModelChanged(PlumblineError):
 
 
 def did_you_mean(name: str, known: Iterable[str], otherwise: str) -> str:
-    """Suggest a fix for an unknown name: similar known names, or else ``otherwise``.
+    """Suggest known names similar to an unknown name. If there are none, return ``otherwise``.
 
     >>> did_you_mean("winobais", ["use-5", "winobias"], "list them"), did_you_mean("x", [], "none")
     ('did you mean winobias?', 'none')
@@ -147,7 +147,7 @@ def naming(path: Path) -> Iterator[None]:
 def _is_of_disk(error: OSError) -> bool:
     """Return whether an ``OSError`` is about a file, not a connection.
 
-    Return false for the error classes of libraries: `urllib` stores an address in ``filename``.
+    Return false for libraries' own classes, because `urllib` stores an address in ``filename``.
     """
     if error.filename is not None and type(error).__module__ == "builtins":
         return True

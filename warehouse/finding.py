@@ -36,8 +36,8 @@ def verdict(
     less than ``small`` away from ``null``. Otherwise return ``cannot be told``.
 
     Also return ``cannot be told`` for fewer than ``LEAST_CLUSTERS`` clusters, for NaN, and if the
-    estimate or one end is missing. If both ends are missing, the estimate takes the place of the
-    interval. Then ``q`` (or ``p`` if ``q`` is missing) must be given and be at most ``ALPHA``.
+    estimate or one end is missing. If both ends are missing, compare the estimate with ``null``.
+    Return ``above`` or ``below`` only if ``q`` (or ``p`` if ``q`` is missing) is at most ``ALPHA``.
     """
     if estimate is None or (n_clusters is not None and n_clusters < LEAST_CLUSTERS):
         return "cannot be told"
@@ -60,7 +60,7 @@ def verdict(
 
 @dataclass(frozen=True)
 class Finding:
-    """A figure with its 95% interval. ``None`` means that the figure or an end is undefined.
+    """A figure with its 95% interval. The estimate or an end is ``None`` if it is undefined.
 
     Attributes:
         null: value that the figure has if there is no effect.
@@ -88,7 +88,7 @@ class Finding:
         return verdict(*ends, null=self.null, n_clusters=self.n_clusters, **tests)
 
     def pick(self, *, above: T, below: T, untold: T) -> T:
-        """Return the argument with the name of the verdict, or ``untold`` for other verdicts.
+        """Return ``above`` if the verdict is "above", ``below`` if it is "below", else ``untold``.
 
         >>> Finding(0.3, 0.1, 0.5).pick(above="follows", below="turns", untold="?")
         'follows'
@@ -97,7 +97,7 @@ class Finding:
 
     @property
     def over(self) -> str:
-        """Text with the number and kind of the interval's clusters. Empty if unknown.
+        """The clusters that the interval was computed from, as text. Empty if they are unknown.
 
         >>> Finding(2.0, n_clusters=40, clusters="word").over
         '40 words'

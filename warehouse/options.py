@@ -38,8 +38,8 @@ def make(kind: type[Options], values: Mapping[str, object]) -> Options:
 def fault(errors: ValidationError, known: Sequence[str]) -> tuple[str, str, str]:
     """Describe one of pydantic's errors. Return the subject, the problem and the fix as texts.
 
-    ``known`` are the valid keys. The subject names the wrong key and its value. It shows the key
-    ``("pairs", 0, "b")`` as ``pairs 1, b``. For an error about several keys, the subject is empty.
+    ``known`` are the valid keys. The subject has the wrong key and its value. The key
+    ``("pairs", 0, "b")`` becomes ``pairs 1, b``. The subject is empty if several keys are wrong.
     """
     # A misspelt key can cause two errors: an unknown key and a missing key. Report the unknown key.
     error = min(errors.errors(), key=lambda x: x["type"] != "unexpected_keyword_argument")
@@ -63,7 +63,7 @@ def fault(errors: ValidationError, known: Sequence[str]) -> tuple[str, str, str]
 
 
 def check_name(what: str, name: str) -> None:
-    """Raise ``UsageProblem`` if ``name`` can't be part of a file name. Messages call it ``what``.
+    """Raise ``UsageProblem`` about ``what`` if ``name`` can't be part of a file name.
 
     >>> check_name("benchmark 'mine-2'", "mine-2")
     """

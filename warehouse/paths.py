@@ -151,8 +151,8 @@ def replace_directory(directory: Path, destination: Path) -> None:
     """Move ``directory`` to ``destination``. If there is a directory there, replace it.
 
     No other process may do this at the same time. ``destination`` is missing for an instant. If the
-    process is killed then, the old directory remains next to ``directory``, with a name that ends
-    in ``-retired``, until the next call.
+    process is killed during the call, the old directory may remain next to ``directory``. Its name
+    then ends in ``-retired``, and the next call removes it.
     """
     old = directory.with_name(f"{directory.name}-retired")
     shutil.rmtree(old, ignore_errors=True)

@@ -82,7 +82,7 @@ class Registry:
         """Import a part: return its module, or the object that its entry point names.
 
         Raises the errors of ``find``, and ``BadInput`` if a part of another package can't be
-        imported or lacks a member of the contract.
+        imported or lacks a public member of the protocol ``contract``.
         """
         if (entry := self.find(name)) is None:
             return import_module(f"{self.package}.{name}{self.suffix.removesuffix('.py')}")
@@ -133,7 +133,7 @@ class Registry:
 
 @cache
 def _entry_points(group: str, path: tuple[str, ...]) -> tuple[EntryPoint, ...]:
-    """Return the entry points of a group. ``path`` is ``sys.path``, and used only by the cache."""
+    """Return a group's entry points. They are cached by ``path``, which must be ``sys.path``."""
     return tuple(_all_entry_points(path).select(group=group))
 
 

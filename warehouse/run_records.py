@@ -59,13 +59,13 @@ def recorded(store: Store, command: str, config: Mapping[str, object]) -> Iterat
     """Record the block as a run of ``command``: add a row to ``run``, and update it at the end.
 
     Yields the run's id. If a run is already open on the same warehouse, the block becomes a step of
-    that run: no row is added, and the id of the open run is yielded. The open run stores the step's
-    options under ``STEPS`` in ``config``, but only those whose values differ from the run's.
+    that run: no row is added, and the id of the open run is yielded. The options of the step that
+    differ from those of the run are stored in the run's ``config``, under ``STEPS``.
 
     If the block raises an exception, the row gets the first line of the message, and the exception
     is raised again. The row's status becomes ``interrupted`` for ``Interrupted``, a broken pipe,
     and exceptions such as ``KeyboardInterrupt``. Other exceptions make it ``failed``. If the
-    process is killed, it stays ``running``. Raises ``BadInput`` if the disk can't be written to.
+    process is killed, the status stays ``running``. Raises ``BadInput`` if the disk can't be used.
     """
     outer = _JOINED.get()
     if outer is not None and outer[0] == str(store.root):

@@ -48,7 +48,7 @@ class Stopped(Exception):
 
 
 def in_lanes(work: Callable[[Part], object], items: Sequence[Part], n_threads: int) -> None:
-    """Call ``work`` on each item, in up to ``n_threads`` lanes at the same time.
+    """Call ``work`` on each item, in up to ``n_threads`` threads (lanes) at once.
 
     Calls start in the order of the items. A single lane runs in the calling thread. After the first
     error, or Ctrl-C, no more calls start. The error is raised when all running calls have ended. To
@@ -67,7 +67,7 @@ def in_lanes(work: Callable[[Part], object], items: Sequence[Part], n_threads: i
     finally:
         stop.set()
         pool.shutdown(cancel_futures=True)
-        torch.set_num_threads(n_threads)  # undo the lanes' limit, which later threads would inherit
+        torch.set_num_threads(n_threads)  # otherwise, later threads would inherit a lane's limit
 
 
 def _start_lane(n_threads: int, stop: threading.Event) -> None:

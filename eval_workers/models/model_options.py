@@ -50,11 +50,11 @@ class ModelOptions:
     ] = ""
     concurrency: Annotated[
         int,
-        Field(gt=0, le=1_024, description="Parallel requests to send with --backend server."),
+        Field(gt=0, le=1_024, description="Number of parallel requests (--backend server)."),
     ] = 8
     tensor_parallel: Annotated[
         int,
-        Field(gt=0, le=1_024, description="GPUs to split the model across with --backend vllm."),
+        Field(gt=0, le=1_024, description="Number of GPUs that share the model (--backend vllm)."),
     ] = 1
     adapter: Annotated[
         str | None, Field(description="Hub id or directory of a PEFT adapter for the model.")

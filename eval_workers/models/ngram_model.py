@@ -75,7 +75,7 @@ class NgramModel:
         words: the last word of each n-gram, as a number.
         counts: the count a of each n-gram.
         children: index of the first child of each n-gram, followed by the total number of nodes.
-            The longest n-grams are left out, here and in ``totals``.
+            Neither ``children`` nor ``totals`` includes the longest n-grams.
         totals: a(c.) of each n-gram.
     """
 
@@ -121,7 +121,7 @@ class NgramModel:
         return [part.tolist() for part in np.split(np.log(values[position > 0]), ends)]
 
     def _find(self, words: Ints, first: Ints, end: Ints) -> Ints:
-        """Search the nodes ``first`` to ``end`` - 1 for each word. Return the word's node or -1."""
+        """Return each word's node among the nodes ``first`` to ``end`` - 1; -1 if it has none."""
         low, high = first, end  # ``low`` becomes the last node with a word <= the given word
         while (high - low > 1).any():
             middle = (low + high) // 2
@@ -176,7 +176,7 @@ def laid_out(sentences: Sequence[Sentence]) -> tuple[Ints, Ints]:
 
 
 def estimated_discount(adjusted: Ints) -> float:
-    """Return the discount D of one n-gram length. ``adjusted`` has the counts a of its n-grams.
+    """Return the discount D of one n-gram length. ``adjusted`` has the count a of each n-gram.
 
     D is 0.5 if no n-gram has a = 1, or if no n-gram has a = 2.
 
@@ -255,7 +255,7 @@ def numbered(texts: Any) -> tuple[list[str], Ints]:
     """
     tokenizer = tokenizer_of([])
     every = trainers.WordLevelTrainer(vocab_size=1 << 62, show_progress=False)
-    tokenizer.train_from_iterator(_sentences(texts()), every)  # sentence ends never split a word
+    tokenizer.train_from_iterator(_sentences(texts()), every)  # no sentence ends inside a word
     counted = tokenizer.get_vocab()
     parts = [np.empty(0, np.uint32)]
     left = _sentences(texts())
@@ -315,10 +315,10 @@ def count_ngrams(words: Ints, n_words: int, order: int, database: Path) -> dict[
 
 
 def _longest(words: Ints, n: int, order: int) -> list[Ints]:
-    """Return the n-grams of ``order`` words that begin at each of the first ``n`` words.
+    """Return the n-gram of ``order`` words that begins at each of the first ``n`` words.
 
-    The k-th array has the k-th word of all n-grams. If an n-gram goes beyond the end of its
-    sentence, ``BOS`` fills the remaining places.
+    The first array has the first word of each n-gram, the second array has the second word, and so
+    on. If an n-gram goes beyond the end of its sentence, ``BOS`` fills the remaining places.
     """
     padded = np.append(words, np.full(order, BOS, words.dtype))
     columns = [words[:n]]

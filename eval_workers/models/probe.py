@@ -71,7 +71,7 @@ def probe(server: EchoServer, bos: str | None) -> tuple[EchoServer, str, str]:
     _check_sum(server)
     _check_change(server, texts, changed)
     (colder,) = _echoes(server, TEXTS[:1], temperature=0.5)
-    if max(_differences(texts[0], colder)) > OTHER_NATS:  # the sampler has changed the values
+    if max(_differences(texts[0], colder)) > OTHER_NATS:  # the temperature changed the scores
         problem = "gives a text different log-probabilities at temperatures 1 and 0.5"
         _refuse(server, f"{problem}: they must not depend on how tokens are drawn")
     _check_written(server)
@@ -116,7 +116,7 @@ def _with_context(server: EchoServer, bos: str | None) -> EchoServer:
 
 
 def _echoes(server: EchoServer, texts: Sequence[str], **changes: object) -> list[Echo]:
-    """Return the echo of each text, or refuse the server. ``changes`` override its parameters."""
+    """Return the echo of each text, or refuse the server. ``changes`` are request parameters."""
     echoes = []
     for echo in server.echoes(texts, **changes):
         if isinstance(echo, str):
@@ -178,7 +178,7 @@ def _differences(one: Echo, other: Echo) -> list[float]:
 
 
 def _check_written(server: EchoServer) -> None:
-    """Refuse a server if a token's log-probability differs between a reply and a prompt.
+    """Check that a token's log-probability in a prompt is the same as when it is generated.
 
     The log-probability of a generated token is reliable. For the tokens of a prompt, a server may
     return the log-probabilities of other tokens, such as the next tokens.

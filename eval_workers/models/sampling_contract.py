@@ -85,7 +85,7 @@ class SamplingOptions:
 
     @property
     def label(self) -> str:
-        """Short name for tables, made from temperature, top_p and top_k.
+        """Short name of the options in tables, made from temperature, top_p and top_k.
 
         >>> SamplingOptions(top_p=None, top_k=10).label, SamplingOptions(greedy=True).label
         ('temperature 1, top_k 10', 'greedy')
@@ -109,7 +109,7 @@ class SamplingOptions:
 
 @dataclass(frozen=True, order=True)
 class SeededPrompt:
-    """A prompt as sent to the model, with the number and the seed of one sample to draw."""
+    """A sample to draw: the prompt as sent to the model, the sample's number and its seed."""
 
     text: str
     sample: int

@@ -58,7 +58,7 @@ class Identity:
     def key(self) -> str:
         """Hash of all fields except ``step`` (16 hex digits).
 
-        The default ``measure`` isn't hashed. So keys of versions without this field stay valid.
+        The default ``measure`` isn't hashed. Keys made by versions without this field stay valid.
 
         >>> one = Identity("m", "r1", "transformers", "5", "float32", "tokenizer.bos_token", 0)
         >>> two = Identity("m", "r2", "transformers", "5", "float32", "tokenizer.bos_token", 0)
@@ -66,7 +66,7 @@ class Identity:
         (16, False)
         """
         fields = asdict(self)
-        del fields["step"]  # equal revisions have equal steps
+        del fields["step"]  # the revision determines the step
         if self.measure == LOG_LIKELIHOOD:
             del fields["measure"]
         return short_hash(fields)

@@ -129,7 +129,7 @@ class RemoteEngine:
             reasons = re.findall(r"\b\w+(?:Error|Exception): (.*)", printed)
         if "died unexpectedly" in printed or not reasons:
             return self._killed("lost a worker without an error, as if the worker was killed")
-        reason = re.split(r" \[type=|\. ", reasons[0])[0]  # cut off the list of architectures
+        reason = re.split(r" \[type=|\. ", reasons[0])[0]  # leave out vLLM's list of architectures
         return BadInput(self._what, f"vLLM can't run it: {reason}", "try --backend transformers")
 
     def _death(self) -> BadInput | Interrupted:
@@ -148,7 +148,7 @@ class RemoteEngine:
         """Return the error for a process that was killed by a user or for lack of memory."""
         fix = "finished work is kept: run the same command again to resume"
         error = Interrupted(self._what, f"vLLM's process {event}", fix)
-        error.__cause__ = ConnectionError()  # marks the error as transient
+        error.__cause__ = ConnectionError()  # with this cause, the error counts as transient
         return error
 
 
@@ -239,7 +239,7 @@ class VllmBackend(CausalModel):
 
     @property
     def n_context(self) -> int:
-        """Maximum number of tokens in a text, without BOS and the token that vLLM generates."""
+        """Maximum number of tokens in a text, excluding BOS and the token that vLLM generates."""
         limit, configured = self._n_positions - 2, super().n_context
         return limit if configured is None else min(limit, configured)
 

@@ -106,8 +106,8 @@ class VllmEngine:
         """Return new tokens after each sequence.
 
         Each sample is a separate request, because vLLM applies the seed only to the first sample of
-        a request. ``how`` has vLLM's sampling parameters. Only its values `stop_token_ids` and
-        `max_tokens` end a sample.
+        a request. ``how`` has vLLM's sampling parameters. Their `stop_token_ids` and `max_tokens`
+        end a sample. The model's own end token is ignored.
         """
         import vllm
 

@@ -79,7 +79,7 @@ def tune(
     Return the adapter's row of ``tuning``, and whether the adapter already existed. An existing
     adapter isn't tuned again, but its rows are written again. Reads ``probe_prompt``. Writes
     ``tuning``, ``tuning_step`` and ``reject`` (stage `tune`, subject ``name``). ``how`` has the
-    options for loading the base model. The function ``tuning_prompts`` explains the sets.
+    options for loading the base model. ``tuning_prompts`` chooses prompts from the sets.
 
     Raises ``BadInput`` if no prompt is left, if a loss is not finite, and if memory runs out. Also
     raises the errors of ``made_once``, ``load_words`` and ``CausalModel``.
@@ -98,7 +98,7 @@ def tune(
         targets = _targets(prompts.rows, backend, words, rejects)
         dev = _targets(prompts.dev, backend, words, rejects)
         made, reused = made_once(path, _identity(backend, options, prompts, words), "adapter", make)
-        made["outcome"].pop("dev_loss_end", None)  # adapters of older versions have this figure
+        made["outcome"].pop("dev_loss_end", None)  # adapters of older versions have this entry
         row = {
             "tuning": name,
             "adapter": find_adapter(str(path)).name,
@@ -146,7 +146,7 @@ def _targets(
 def _identity(
     backend: CausalModel, options: TuneOptions, prompts: TuningPrompts, words: WordList
 ) -> Row:
-    """Return what determines the weights. The hash of this must match the keys of old adapters."""
+    """Return what the adapter's key is computed from. Constant entries keep old keys valid."""
     of_options = asdict(options) | {"alpha": ALPHA, "dropout": DROPOUT, "max_tokens": MAX_TOKENS}
     of_options |= {"clip_norm": CLIP_NORM, "distance_smoothing": 0.0, "targets": None}
     if not options.as_published:
@@ -165,7 +165,7 @@ def _identity(
 def _facts(
     backend: CausalModel, options: TuneOptions, prompts: TuningPrompts, words: WordList
 ) -> Row:
-    """Return the columns of ``tuning`` about the base model, the prompts, words and options."""
+    """Return columns of ``tuning`` that describe the base model, prompts, words and options."""
     identity = backend.identity
     return {
         "base": identity.model,
@@ -207,10 +207,10 @@ def train_adapter(
 ) -> dict[str, Any]:
     """Train an adapter, save it in the directory ``work`` and return its `outcome` and `log`.
 
-    `outcome` has columns of ``tuning``. `log` has a row of ``tuning_step`` for each step, except
-    that its column names don't end in a unit. If ``dev`` has targets, the weights with the lowest
-    loss on ``dev`` are saved. If several steps have the lowest loss, the first is used. Don't use
-    ``backend`` afterwards, because its model then contains the adapter.
+    `outcome` has columns of ``tuning``. `log` has the figures of each step,
+    named as in ``tuning_step``, but without units. If ``dev`` has targets, the weights with the
+    lowest loss on ``dev`` are saved. If several steps have the lowest loss, the first is used.
+    Don't use ``backend`` afterwards, because its model then contains the adapter.
     """
     with torch.random.fork_rng():
         model = adapted(backend, options.seed, options.rank, ALPHA, DROPOUT)
@@ -227,7 +227,7 @@ def train_adapter(
             is_measured = step == options.steps or step % options.checkpoint_steps == 0
             if dev and is_measured:
                 figures |= dev_losses(model, reader, dev, options)
-                check_finite(figures, _WHAT, step + 1)  # the next step would also fail
+                check_finite(figures, _WHAT, step + 1)  # the error names the step that would fail
                 if chosen is None or figures["dev_loss"] < log[chosen - 1]["dev_loss"]:
                     chosen, best = step, [weight.detach().clone() for weight in weights]
             if progress:
@@ -277,7 +277,7 @@ def take_steps(
 def _loss(
     reader: WordReader, part: Sequence[TuningTarget], options: TuneOptions, n_prompts: int
 ) -> tuple[torch.Tensor, Figures]:
-    """Return the loss and figures of ``part``, to add up over a step of ``n_prompts`` prompts."""
+    """Return what ``part`` adds to a step's loss and figures. A step has ``n_prompts`` prompts."""
     loss, figures = _weighted(reader.losses(part).sum(dim=0) / n_prompts, options)
     if options.as_published:  # minimise the sum of the prompts' losses, not the mean
         loss = loss * n_prompts
@@ -297,7 +297,7 @@ def _weighted(losses: torch.Tensor, options: TuneOptions) -> tuple[torch.Tensor,
 def dev_losses(
     model: Any, reader: WordReader, dev: Sequence[TuningTarget], options: TuneOptions
 ) -> Figures:
-    """Return the mean of each loss on ``dev``, and `dev_loss`, the weighted sum. Dropout is off."""
+    """Return the mean losses on ``dev`` and their weighted sum `dev_loss`. Dropout is off."""
     switch_dropout(model, on=False)
     with torch.no_grad():
         losses = torch.cat([reader.losses(part) for part in reader.passes(dev)]).mean(dim=0)
@@ -331,7 +331,7 @@ def adapted(backend: CausalModel, seed: int, rank: int, alpha: int, dropout: flo
     switch_dropout(model, on=True)
     for module in model.modules():
         if type(module).__module__.startswith("bitsandbytes"):
-            module.train()  # otherwise bitsandbytes packs weights on a CPU and loses gradients
+            module.train()  # evaluation mode would pack weights on a CPU and lose gradients
     return model
 
 

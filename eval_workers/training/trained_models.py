@@ -61,9 +61,8 @@ def train_model(
     """Train a model on shards and save it in ``<out>/<name>``, or return the model if it exists.
 
     For an n-gram model, ``options`` is ``None``. If a model of this name was trained with other
-    options, it is replaced when the new model is complete. Raises ``BadInput`` for shards that
-    can't be read or hold no text, and if a loss is not finite. Also raises the errors of
-    ``made_once``.
+    options, it is replaced when the new model is complete. Raises ``BadInput`` for unreadable or
+    empty shards, and if a loss is not finite. Also raises the errors of ``made_once``.
     """
     path = Path(out) / plain_name(name)
     identity: dict[str, Any] = {
@@ -76,7 +75,7 @@ def train_model(
         from plumbline.eval_workers.models import ngram_model
 
         identity |= {"options": {"order": ngram_model.ORDER}, "ngram_version": ngram_model.VERSION}
-    if text_field != "text":  # the keys of older models don't include this option
+    if text_field != "text":  # the keys of older models don't include the field
         identity["text_field"] = text_field
 
     def make(work: Path) -> dict[str, Any]:
@@ -100,9 +99,10 @@ def made_once(
     """Make the model in ``path`` unless it exists. Return its figures, and True if it existed.
 
     If ``path`` has no model with this ``identity``, ``make`` writes a model to a new directory,
-    which then replaces ``path``. ``make`` returns the figures. Figures and identity must be JSON
-    values. Errors use the word ``kind``. Raises ``UsageProblem`` if Plumbline did not make the
-    directory or if another command uses it. Raises ``BadInput`` if the disk can't be written.
+    which then replaces ``path``. ``make`` returns figures about the model, such as its losses.
+    Figures and identity must be JSON values. ``kind`` names the kind of model in errors. Raises
+    ``UsageProblem`` if Plumbline did not make the directory or if another command uses it. Raises
+    ``BadInput`` if the disk can't be written.
     """
     key = config_hash(identity)
     work = path.with_name(f".{path.name}.partial")
@@ -137,7 +137,7 @@ def record_model(store: Store, trained: TrainedModel, run_id: str) -> None:
 
 
 def read_marker(path: Path) -> dict[str, Any] | None:
-    """Return the key and figures of the model in ``path``, or ``None`` if ``path`` doesn't exist.
+    """Return the `key` and `figures` saved in ``path``, or ``None`` if ``path`` doesn't exist.
 
     Raises ``UsageProblem`` if Plumbline did not make the directory.
     """

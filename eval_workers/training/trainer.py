@@ -195,7 +195,7 @@ def _parts(model: Any, batch: np.ndarray) -> list[Part]:
 
 
 def _loss(model: Any, rows: torch.Tensor, share: float) -> tuple[torch.Tensor, Figures]:
-    """Return the mean loss per token (nats) of ``rows``, times their ``share`` of the batch."""
+    """Return ``share`` times the mean loss per token (nats) of ``rows``, a part of the batch."""
     targets = torch.full_like(rows, _NO_TARGET)
     targets[:, :-1] = rows[:, 1:]
     with torch.autocast("cpu", torch.bfloat16, enabled=_has_bfloat16()):
@@ -242,13 +242,13 @@ def fit(
     after: Callable[[int, Figures], None],
     n_lanes: int = 1,
 ) -> None:
-    """Take one step per batch. Then call ``after`` with the step's number (from 1) and figures.
+    """Take one step per batch. After each step, pass its number (from 1) and figures to ``after``.
 
     The figures are losses and `gradient_norm`, the norm before clipping. ``clip_norm`` may be inf.
     ``n_lanes`` threads compute parts of a batch at the same time, each on one core. With two lanes,
     small models train twice as fast. The gradients of the parts are always added in the same
     order, so the number of lanes doesn't change the weights. If a loss or gradient is not finite,
-    raises ``BadInput`` about ``what`` before the step changes the weights.
+    raises ``BadInput`` about ``what`` and doesn't take the step.
     """
 
     def gradients_of(part: Part) -> tuple[list[torch.Tensor], Figures]:
@@ -278,7 +278,7 @@ def fit(
 
 
 def check_finite(figures: Figures, what: str, step: int) -> None:
-    """Raise ``BadInput`` about ``what`` if a figure of the step is not finite."""
+    """Raise ``BadInput`` if a figure of the step is not finite. The error is about ``what``."""
     if not all(map(math.isfinite, figures.values())):
         problem = f"a loss or its gradient is not finite at step {step}"
         raise BadInput(what, problem, "try another seed, or a lower learning rate")

@@ -24,9 +24,9 @@ class TrainOptions:
 
     ``vocabulary`` is the largest number of distinct tokens (a small text may have fewer). A small
     text is read several times, until ``max_tokens`` or ``max_epochs`` is reached. ``learning_rate``
-    is the peak rate. If ``one_embedding`` is true, input and output share one embedding. The model
-    then needs half as many tokens to learn the gender preferences in the made-up text of
-    `corpus demo`, but learns real text less well.
+    is the peak rate. If ``one_embedding`` is true, input and output share one embedding. Such a
+    model learns the gender preferences in the made-up text of `corpus demo` from half as many
+    tokens as a model with two embeddings. But it learns real text less well.
     """
 
     vocabulary: int
@@ -90,15 +90,15 @@ class TuneOptions:
 
     distance: Annotated[
         float,
-        Field(ge=0, le=1_000_000, description="Weight of loss L_d: how far paired words differ."),
+        Field(ge=0, le=1_000_000, description="Weight of loss L_d (distance within word pairs)."),
     ] = 1.0
     total: Annotated[
         float,
-        Field(ge=0, le=1_000_000, description="Weight of loss L_g: how likely gendered words are."),
+        Field(ge=0, le=1_000_000, description="Weight of loss L_g (gendered words' probability)."),
     ] = 1.0
     difference: Annotated[
         float,
-        Field(ge=0, le=1_000_000, description="Weight of loss L_l: how far the genders differ."),
+        Field(ge=0, le=1_000_000, description="Weight of loss L_l (distance between genders)."),
     ] = 1.0
     rank: Annotated[int, Field(gt=0, le=65_536, description="Rank of the LoRA adapter.")] = 64
     learning_rate: Annotated[float, Field(gt=0, le=100, description="Learning rate.")] = 2e-4

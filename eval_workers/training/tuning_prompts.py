@@ -46,7 +46,7 @@ class TuningPrompts:
 
 
 def plain(prompt: str) -> str:
-    """Normalise a prompt for comparison. Ignore case, white space, final punctuation and `and`.
+    """Return a prompt in lower case, with single spaces, and without final punctuation or `and`.
 
     >>> plain("My Friend  sings, and"), plain("my friend sings.")
     ('my friend sings', 'my friend sings')
@@ -99,10 +99,11 @@ def tuning_prompts(
 def _neutral(
     rows: Sequence[Row], held_out: Mapping[str, str], use: str
 ) -> tuple[list[Row], list[Row]]:
-    """Return the distinct neutral prompts that are not held out, and rejects for other prompts.
+    """Return the usable prompts, and rows of ``reject`` for the other prompts.
 
-    ``held_out`` maps the text of each prompt that must not be used to the name of its set. If no
-    prompt is left, raises ``BadInput``. Its message says `none is left to` and then ``use``.
+    A prompt is usable if it has no gendered word, isn't in ``held_out`` and isn't a repetition. The
+    keys of ``held_out`` are prompts as ``plain`` returns them, and the values describe the sets of
+    these prompts. Raises ``BadInput`` if no prompt is usable. The error says what the ``use`` is.
     """
     kept: dict[str, Row] = {}
     rejects: list[Row] = []

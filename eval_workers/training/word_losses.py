@@ -39,9 +39,9 @@ class TuningTarget:
 
     @property
     def texts(self) -> set[Tokens]:
-        """The texts that a model reads: the prompt with each form, without the form's last token.
+        """The texts that a model reads: the prompt followed by each form of each word.
 
-        The last token is only predicted, so the model doesn't have to read it.
+        The last token of a form is left out. It is only predicted, so the model doesn't read it.
         """
         return {self.prompt + added[:-1] for forms in self.words.values() for added in forms}
 
@@ -78,7 +78,7 @@ def target(
 
 @dataclass(frozen=True)
 class WordReader:
-    """A causal ``transformers`` model that reads texts, with the token ``bos`` before each.
+    """A causal ``transformers`` model that reads texts. The token ``bos`` precedes each text.
 
     One pass reads the texts of several prompts if these texts have at most ``n_tokens`` tokens in
     all, including padding. Otherwise, a pass reads the texts of one prompt.
@@ -121,7 +121,7 @@ class WordReader:
         logits = output.logits.to(torch.promote_types(output.logits.dtype, torch.float32))
         of_words = [(target.prompt, word) for target in targets for word in target.words.values()]
         forms = [(prompt, added) for prompt, word in of_words for added in word]
-        # One tuple per token: index of the form, row of the text, predicting position, token id.
+        # For each token: index of its form, row of its text, position that predicts it, token id.
         places = [
             (form, row_of[prompt + added[:-1]], len(prompt) + i, token)
             for form, (prompt, added) in enumerate(forms)
@@ -149,7 +149,7 @@ class WordReader:
 
 
 def distance(female: torch.Tensor, male: torch.Tensor) -> torch.Tensor:
-    """Return loss L_d from the log-probabilities of each pair's words. It is ADD with threshold 0.
+    """Return loss L_d, the measure ADD without smoothing, from the words' log-probabilities.
 
     >>> p = torch.tensor([0.3, 0.1], dtype=torch.float64).log()
     >>> round(distance(p[:1], p[1:]).item(), 6)  # (0.3 ln 1.5 + 0.1 ln 0.5) / 2
@@ -161,7 +161,7 @@ def distance(female: torch.Tensor, male: torch.Tensor) -> torch.Tensor:
 
 
 def total(words: torch.Tensor) -> torch.Tensor:
-    """Return loss L_g, the sum of the probabilities of all words, given their logarithms.
+    """Return loss L_g: the sum of the words' probabilities. ``words`` has log-probabilities.
 
     >>> round(total(torch.tensor([0.3, 0.1], dtype=torch.float64).log()).item(), 12)
     0.4

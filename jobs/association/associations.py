@@ -40,7 +40,7 @@ from plumbline.warehouse.wordlists import WordList, WordPair
 
 
 def usable_lists(counted: Sequence[wordlists.WordList]) -> dict[str, wordlists.WordList]:
-    """Return {name: list} for the lists ``counted``, and for installed lists that add no targets.
+    """Return {name: list} for ``counted``, and for installed lists whose words all occur in them.
 
     >>> sorted(usable_lists([wordlists.load("gendered")]))
     ['gendered', 'pronouns', 'she-he']
@@ -78,11 +78,11 @@ def associate(
     she/he. A list with ``has_mean`` defines two more contrasts. Contrast ``NAME``, named after the
     list, is the weighted mean over its pairs. Contrast ``NAME-sum`` is the sum over its pairs
     (UnStereoEval, App. A, Eq. 4) and gets no rows in ``word_bound``. A PMI or delta that needs a
-    count of 0 gets no row. Deltas that were imported without counts stay.
+    count of 0 gets no row. Deltas that were imported without counts stay in ``word_delta``.
 
     Args:
         targets: name or path of a word list to add to the corpus. Its words must have been counted
-            as targets, as all words are if ``CorpusOptions.targets`` is "all".
+            as targets. If ``CorpusOptions.targets`` is "all", every word except stop words was.
         word_weights: CSV file of the weights v(w) in Eq. 4 (see :func:`read_weights`). Each list
             with ``has_mean`` then also defines a weighted sum, ``NAME-sum-STEM``. STEM is the
             file's name without its suffix. Words without a weight get no row for this sum.
@@ -186,10 +186,10 @@ def read_weights(path: Path) -> dict[str, float]:
 
 
 def with_list(store: Store, row: dict[str, Any], name: str) -> list[WordList]:
-    """Add a word list, given by name or path, to a corpus's word lists. Return all its lists.
+    """Return a corpus's word lists and one more list, which is given by name or path.
 
-    The list that the corpus was counted with comes first. The added list replaces an earlier added
-    list of the same name.
+    The list that the corpus was counted with comes first. The new list replaces a list of the same
+    name that was added earlier.
 
     Raises:
         UsageProblem: the list is unknown, or the corpus was counted with another list of this name.

@@ -1,4 +1,4 @@
-"""Compute the MaxPMI of each benchmark pair: the delta of its most gendered word in a corpus."""
+"""Compute the MaxPMI of each benchmark pair: the delta of the pair's most gendered word."""
 
 from __future__ import annotations
 
@@ -64,9 +64,9 @@ def constrain(
 
     A word is unknown if it has fewer than ``least_count`` co-occurrences with one side of the
     contrast, or if its delta was imported without counts. The deltas of unknown words are not used.
-    An unknown word could lean more than all known words. So if no known delta exceeds a limit eta,
-    a pair with an unknown word is undecided for this limit. If ``least_count`` is 0 or no word has
-    counts, all deltas are used and words without a delta are skipped, as in the released MaxPMI.
+    If no known delta exceeds a limit eta, a pair with an unknown word is undecided for eta, because
+    the unknown word's delta could exceed eta. If ``least_count`` is 0 or no word has counts, all
+    deltas are used, and words without a delta are skipped, as in UnStereoEval's MaxPMI.
 
     Without ``contrast``, each pair uses the contrast of its two groups (:func:`contrast_of`). If
     the corpus isn't English, the first pair of its word list replaces the contrast she/he. Rows of
@@ -125,7 +125,7 @@ def contrast_of(pair: Mapping[str, Any]) -> str:
 def _deltas(
     store: Store, corpus: str, contrast: str, least_count: int
 ) -> tuple[dict[str, float], int | None]:
-    """Return {word: delta} for known words. Also return ``least_count``, or None if unused."""
+    """Return {word: delta} for all words that :func:`constrain` uses, and the limit applied."""
     rows = corpus_deltas(store, corpus, contrast)
     n_least = pc.min_element_wise(rows["n_pair_f"], rows["n_pair_m"])
     used = least_count or None if n_least.null_count < rows.num_rows else None

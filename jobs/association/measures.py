@@ -156,7 +156,7 @@ class CorpusCounts:
         pairs: Arrow table with the columns word, target and n_pair.
         n_kept, n_pairs: number of kept tokens and of co-occurrences in the corpus, including rare
             words that the tables leave out.
-        rule, window: how co-occurrences were counted; they affect standard errors only.
+        rule, window: how co-occurrences were counted. Only errors and intervals depend on these.
     """
 
     def __init__(
@@ -199,7 +199,7 @@ class CorpusCounts:
         own = [x for x in dict.fromkeys(targets) if self.n_target(x)]
         near = [self.n_pair(target) for target in own]
         n_target = sum(map(self.n_target, own))
-        # A word near one target is often near other targets of the side, so count those too.
+        # Include co-occurrences of different targets: a word is often near several of them.
         n_self = sum(int(n[self._place(x)]) for k, n in enumerate(near) for x in own[k:])
         n_pair = sum(near, start=np.zeros(len(self.n_word), np.int64))
         return Side(n_pair, n_target, dispersion(n_self, n_target, self._rule, self._window))
@@ -244,10 +244,10 @@ def association_rows(counts: CorpusCounts, targets: Iterable[str]) -> Iterator[p
 
 
 def contrasts(lists: Iterable[WordList]) -> dict[str, tuple[WordPair, ...]]:
-    """Return {contrast: its word pairs}.
+    """Return {contrast: its word pairs} for the given word lists.
 
-    The pairs of the lists, such as ``she/he``, come first. Each is a contrast with weight 1. The
-    lists with ``has_mean`` follow. Each is a contrast of all its pairs.
+    Each pair of a list, such as ``she/he``, is a contrast, in which the pair has weight 1. Each
+    list with ``has_mean`` is a contrast of all its pairs. Contrasts of one pair come first.
 
     >>> from plumbline.warehouse import wordlists
     >>> found = contrasts([wordlists.load("she-he"), wordlists.load("gendered")])
@@ -287,7 +287,7 @@ def delta_rows(
     n = len(counts.n_word)
     n_defined, n_used = np.zeros(n, np.int64), np.zeros((2, n), np.int64)
     total = np.zeros(n)
-    # For each target and side, list each pair's weight and the words that co-occur with it.
+    # {(target, side): [(a pair's weight, which words co-occur with both words of the pair)]}
     terms: dict[tuple[str, int], list[tuple[float, NDArray[np.bool_]]]] = {}
     for pair in pairs:
         both = (counts.n_pair(pair.a) > 0) & (counts.n_pair(pair.b) > 0)

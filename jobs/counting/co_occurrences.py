@@ -70,7 +70,7 @@ class Query:
         return ids
 
     def table(self, words: Sequence[str] | pa.StringArray) -> NDArray[np.int32]:
-        """Map each word id to the word's index in ``words`` or -1. The last item is for id -1."""
+        """Return each word id's index in ``words``, or -1. The last array item is for id -1."""
         table = np.full(len(self.vocabulary) + 1, -1, np.int32)
         ids = self.ids(words if isinstance(words, pa.Array) else pa.array(words, pa.string()))
         table[ids[ids >= 0]] = np.flatnonzero(ids >= 0)
@@ -94,10 +94,10 @@ class Occurrences:
     Attributes:
         documents: the documents. Their values are word ids.
         at: index of each occurrence in ``documents.values``.
-        document, word: indices of each occurrence's document and word.
-        occurrence, target, target_at: one item for each occurrence and target less than a window
-            apart. ``occurrence`` is an index in ``at``, ``target`` is an index in
-            ``Query.targets``, and ``target_at`` is the target's index in ``documents.values``.
+        document, word: index of each occurrence's document, and of its word in ``Query.words``.
+        occurrence, target, target_at: parallel arrays with one item for each occurrence and target
+            less than a window apart: the occurrence's index in ``at``, the target's index in
+            ``Query.targets``, and the target's index in ``documents.values``.
     """
 
     documents: Documents

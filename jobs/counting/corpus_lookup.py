@@ -28,7 +28,7 @@ def corpus_row(store: Store, corpus: str) -> dict[str, Any]:
 
 
 def corpus_lists(store: Store, row: dict[str, Any]) -> list[wordlists.WordList]:
-    """Return the list that a corpus was counted with, then lists added later, sorted by name."""
+    """Return a corpus's word lists: the list used for counting, then the others sorted by name."""
     rows_of_list: dict[str, list[dict[str, Any]]] = {}
     for entry in store.read("word_list", corpus=row["corpus"]).to_pylist():
         rows_of_list.setdefault(entry["word_list"], []).append(entry)
@@ -47,7 +47,7 @@ def corpus_language(row: dict[str, Any]) -> languages.Language:
 
 
 def corpus_contrast(store: Store, corpus: str, contrast: str) -> str:
-    """Return ``contrast``. If the corpus isn't English, replace she/he with its first word pair."""
+    """Return ``contrast``. If the corpus isn't English, its first word pair replaces she/he."""
     row = corpus_row(store, corpus)
     if contrast != "she/he" or row["language"] is None:
         return contrast
@@ -132,7 +132,7 @@ _CorpusFunction = Callable[Concatenate[Store, str, _Params], _Result]
 def writes_corpus(
     function: _CorpusFunction[_Params, _Result],
 ) -> _CorpusFunction[_Params, _Result]:
-    """Decorate a function so that it locks the corpus, its second argument, while it runs.
+    """Decorate a function. Each call locks the corpus that the second argument names.
 
     If another process holds the lock, the function raises ``UsageProblem``, which names the
     process. If the lock file can't be written, it raises ``BadInput``.

@@ -33,8 +33,8 @@ class Documents(NamedTuple):
         offsets: index of each document's first value in ``values``, then the length of ``values``.
         row: line number or row number of each document in its shard, from 1.
         source: name of each document's source, or NULL if its record names no source.
-        place: position of each value in its document, before the words of a phrase were joined into
-            one value. ``None`` if no words were joined.
+        place: if words of a phrase were joined into one value, each value's position in its
+            document before the words were joined. ``None`` if no words were joined.
     """
 
     values: NDArray[Any]
@@ -44,7 +44,7 @@ class Documents(NamedTuple):
     place: NDArray[np.int64] | None = None
 
     def places(self, at: NDArray[np.int64], document: NDArray[np.int64]) -> NDArray[np.int64]:
-        """Return values' positions in their documents, from 0. ``at`` has the values' indices."""
+        """Convert ``at``, indices in ``values``, to positions in the values' documents, from 0."""
         return at - self.offsets[document] if self.place is None else self.place[at]
 
     def part(self, first: int, end: int) -> Documents:
@@ -71,7 +71,7 @@ def readable(tokens: Path) -> Iterator[None]:
 
 
 def _values(words: pa.Table, value_of: ValueOf) -> NDArray[Any]:
-    """Return the words' values in an array that is indexed by word id."""
+    """Return an array that gives, for each word id in a file, the value of the word."""
     ids = words["word_id"].to_numpy()
     values = value_of(words["word"].combine_chunks())
     by_id = np.zeros(int(ids.max(initial=-1)) + 1, values.dtype)
@@ -134,7 +134,7 @@ class Evidence:
         """Yield a shard's documents in batches, with a value for each kept word.
 
         Args:
-            value_of: function that returns the values of a file's words, always with one dtype.
+            value_of: function that returns a value for each word of an array, always of one dtype.
 
         Raises:
             BadInput: a file is damaged.

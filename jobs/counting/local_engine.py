@@ -49,8 +49,8 @@ class LocalEngine:
 
     Args:
         work: directory for data that does not fit in memory.
-        memory_bytes: memory that this process may use to merge counts. Rows of counts get half of
-            this memory, because Arrow, Python and the words need memory as well.
+        memory_bytes: memory that this process may use to merge counts. Sorting and adding up
+            rows may take half of it. Arrow, Python and the words need the other half.
     """
 
     def __init__(self, work: Path, memory_bytes: int) -> None:
@@ -83,7 +83,7 @@ class LocalEngine:
                 stack.callback(helper.close)
             pool = stack.enter_context(ThreadPoolExecutor(max(n_helpers, 1)))
             for helper in helpers:
-                stack.callback(helper.process.kill)  # after an error, don't wait for its shard
+                stack.callback(helper.process.kill)  # after an error, don't wait for helpers
             parts = [pool.submit(count_remaining, helper.count) for helper in helpers]
             count_remaining(job.count)
             for part in parts:
@@ -119,9 +119,9 @@ class LocalEngine:
     ) -> int:
         """Write how often each word and target co-occur. Return the number of pairs.
 
-        With ``options.all_pairs``, a pair of two different words is written twice, with each word
-        as the target. ``words`` is the corpus's new ``word_count`` without rare words. Pairs with a
-        rare word are left out.
+        With ``options.all_pairs``, a pair of two different words gets two rows, one with each word
+        as the target. ``words`` has the corpus's new rows of ``word_count``. Pairs with a word that
+        isn't in these rows are left out.
         """
         column = pa.chunked_array(
             [x for file in words.parts() for x in pq.read_table(file)["word"].chunks], pa.string()

@@ -37,13 +37,13 @@ WORDS = "SELECT word, CAST(sum(n_word) AS BIGINT) AS n_word FROM partials GROUP 
 
 @dataclass(frozen=True)
 class Output:
-    """The partition of a table that merged counts are written to. Spark's tasks get pickled copies.
+    """Writes merged counts to one partition of a table. Spark's tasks get pickled copies.
 
     Attributes:
         constants: {column: value} for columns that have the same value in all rows.
         min_count: words that occur less often in the whole corpus are left out of ``word_count``.
-        targets: words that are never left out. PMI needs their counts, and standard errors need
-            their co-occurrences with themselves.
+        targets: words that are never left out. PMI needs the counts of targets, and standard errors
+            need how often each target co-occurs with itself.
     """
 
     staged: Staged
@@ -52,7 +52,7 @@ class Output:
     targets: tuple[str, ...] = ()
 
     def write_part(self, name: str, batches: Iterable[pa.RecordBatch]) -> int:
-        """Write the rows to a file, except those of rare words. Return the number of all rows."""
+        """Write the rows to a file, except those of rare words. Return the number of rows given."""
         n_rows = 0
 
         def complete(batch: pa.RecordBatch) -> pa.RecordBatch:
@@ -153,7 +153,7 @@ class PairSum(NamedTuple):
                     yield (target << 32 | word)[is_mixed], counts[is_mixed]
 
     def _batches(self, n_rows: int, update: Update) -> Iterator[pa.Table]:
-        """Yield the rows of all files. Small files share a batch, so fewer words are looked up."""
+        """Yield the rows of all files in batches. Small files share a batch, which is faster."""
         waiting: list[pa.RecordBatch] = []
         update(0, len(self.files))
         for n_read, path in enumerate(self.files, 1):

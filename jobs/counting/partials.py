@@ -80,9 +80,9 @@ def partials_directory(
 
 
 def is_counted(directory: Path, shard: Path) -> bool:
-    """Return whether this shard's content was counted.
+    """Return True if ``directory`` exists and has the counts of this shard's content.
 
-    Without a ``directory``, the shard isn't read. Raises ``BadInput`` if the shard can't be read.
+    Raises ``BadInput`` if the directory exists, but the shard can't be read.
     """
     return directory.is_dir() and (directory / fingerprint(shard)).exists()
 
@@ -238,7 +238,7 @@ class _Writer:
         self._tokens: pq.ParquetWriter | None = None
 
     def write(self, kind: str, table: pa.Table) -> None:
-        """Write a table to a new file. Token tables share a file until a table of words comes."""
+        """Write a table to a file. ``tokens`` tables share a file until a ``words`` table comes."""
         if kind == "rejects" and not table.num_rows:
             return
         if kind == "tokens":

@@ -134,7 +134,7 @@ class _ReadAhead:
 def _long_line(
     stream: _ReadAhead | ByteStream, buf: NDArray[np.uint8], n_kept: int, block: int
 ) -> Generator[Block, None, bytes]:
-    """Yield a block with the line that starts with buf[:n_kept]. Return the bytes read after it."""
+    """Yield the whole line that starts with buf[:n_kept]. Return the bytes read after the line."""
     size, newline, rest, part = 0, b"", b"", buf[:n_kept].tobytes()
     with tempfile.TemporaryFile(prefix="plumbline-line-") as file:
         try:

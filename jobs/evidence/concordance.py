@@ -133,7 +133,7 @@ class OccurrenceSample:
 
 
 def _lowest(records: _Records, n: int) -> _Records:
-    """Return the records with the ``n`` lowest ranks of each word and side, one record per rank."""
+    """Return, for each word and side, one record for each of the ``n`` lowest ranks."""
     keys = ("row", "shard", "rank", "side", "word")  # lexsort sorts by its last key first
     records = records[np.lexsort([records[key] for key in keys])]
     key, rank = records["word"] * 2 + records["side"], records["rank"]
@@ -258,7 +258,7 @@ def _from_texts(
 
 
 def _parts(text: str, spans: Sequence[tuple[int, int]], start: int, end: int, target: int) -> Row:
-    """Return the text of chunks start..end, and its context, which includes chunk ``target``."""
+    """Return the text of chunks start..end, with enough text around them to show ``target``."""
     first = max(min(start, target) - _N_CONTEXT, 0)
     last = min(max(end, target) + _N_CONTEXT, len(spans) - 1)
     cuts = spans[first][0], spans[start][0], spans[end][1], spans[last][1]
@@ -289,9 +289,9 @@ def concordance(store: Store, corpus: str, query: str, sampling: Sampling) -> tu
     sample = OccurrenceSample(question, sampling)
 
     def count(shard: int, found: Occurrences, hashes: Hashes) -> Ints:
-        """Count occurrences, occurrences near a ``NEAR`` word, and ``n_pair``, per document."""
+        """Return three counts per document: occurrences, those near a word, and ``n_pair``."""
         every = np.arange(found.at.size)
-        # Treat all words after NEAR as one target. Without NEAR, an occurrence is its own target.
+        # Treat all words after NEAR as one target. Without NEAR, treat each occurrence as a target.
         occurrence, at = (found.occurrence, found.target_at) if context else (every, found.at)
         found = replace(
             found, occurrence=occurrence, target=np.zeros_like(occurrence), target_at=at
@@ -322,7 +322,7 @@ def concordance(store: Store, corpus: str, query: str, sampling: Sampling) -> tu
 def ratio(
     name: str, n: ArrayLike, of: ArrayLike, cluster: ArrayLike, *, is_share: bool = False
 ) -> Row:
-    """Return r = sum(n) / sum(of) as column ``name``, and its 95% interval with these clusters.
+    """Return the ratio r = sum(n) / sum(of) and its 95% interval, in columns named after ``name``.
 
     The standard error is linearised and cluster-robust (see ``evidence.lean``). Cluster k has the
     influence (n_k - r of_k) / sum(of). D is the number of clusters with ``of`` above 0, and C is
@@ -331,7 +331,7 @@ def ratio(
     for the log odds of a share. A share of 0 or 1 gets the exact interval for D trials.
 
     All values are ``None`` if ``of`` sums to 0. The interval is ``None`` if C is below
-    ``LEAST_CLUSTERS``. For a share of 0 or 1, D must reach that limit instead of C.
+    ``LEAST_CLUSTERS``, or, for a share of 0 or 1, if D is below ``LEAST_CLUSTERS``.
 
     >>> row = ratio("share", [2, 3, 1, 1, 1], [2, 3, 1, 1, 1], range(5), is_share=True)
     >>> round(row["share_low"], 6)  # 0.025 ** (1 / 5)

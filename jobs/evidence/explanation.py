@@ -102,8 +102,8 @@ def explain_top(
 def explain_candidates(store: Store, corpus: str, contrast: str = "she/he") -> None:
     """Write the leans of all words that a report page may rank (view ``lean_candidate``).
 
-    This works like ``explain_top``, but it writes no sentences. It skips words whose leans were
-    already computed with the same clusters. Raises the errors of ``explain``.
+    This writes ``word_evidence`` and ``word_source``. Words that already have rows with the same
+    clusters (documents or sources) are skipped. Raises the errors of ``explain``.
     """
     inquiry = _inquiry(store, corpus, contrast, Sampling(0))
     key = {"corpus": corpus, "contrast": inquiry.contrast}
@@ -129,7 +129,7 @@ def _answer(
     tables: Sequence[str],
     asked: Row,
 ) -> dict[str, list[Row]]:
-    """Run each query. Replace the rows of ``words`` in the ``tables``, and return the new rows."""
+    """Run the queries. Replace the rows of ``words`` in each table. Return {table: new rows}."""
     key = {"corpus": inquiry.corpus, "contrast": inquiry.contrast, "word": ""}
     rows: dict[str, list[Row]] = {table: [] for table in tables}
     with recorded(store, "why", inquiry.config(asked)) as run_id:
@@ -155,7 +155,7 @@ def _answer(
 class _Inquiry:
     """The corpus and contrast to explain, and the settings.
 
-    ``query`` has no words to find yet. ``n_word`` is how often each word of its vocabulary occurs.
+    ``query.words`` is empty. ``n_word`` says how often each word of ``query.vocabulary`` occurs.
     """
 
     evidence: Evidence
@@ -230,7 +230,7 @@ def _rows_by_table(inquiry: _Inquiry, query: Query, tables: Sequence[str]) -> di
 
 
 def _copies(inquiry: _Inquiry, index: Index) -> list[Row]:
-    """Return rows of ``word_copies``: the leans if all copies of a document count as one."""
+    """Return rows of ``word_copies``: leans computed from only one copy of each document."""
     _, first = np.unique(index.text_hash, return_index=True)
     is_first = np.isin(np.arange(index.text_hash.size), first)
     documents, words = index.pairs.within(is_first), np.unique(index.pairs.word)

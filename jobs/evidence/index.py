@@ -1,8 +1,8 @@
 """Find a query's words and targets in the documents that a corpus keeps.
 
 One pass over the documents finds each occurrence of a word, and the targets less than a window
-away (``Occurrences``). An ``Index`` has one row per document, and one row per word and target that
-co-occur in a document. All that Plumbline says about a word's lean is computed from these two.
+away (``Occurrences``). An ``Index`` describes each document, and counts the co-occurrences of words
+and targets in the document. Leans and their explanations are computed from these two classes.
 """
 
 from __future__ import annotations
@@ -165,7 +165,7 @@ def with_phrase(query: Query, documents: Documents) -> Documents:
 
 
 def _in_context(query: Query, documents: Documents, start: Ints) -> Bools:
-    """Return whether a context word is near the phrase that begins at each ``start``."""
+    """Return True for each occurrence of the phrase (a ``start``) that is near a context word."""
     offsets, end = documents.offsets, start + len(query.phrase)
     document = np.searchsorted(offsets, start, side="right") - 1
     first = np.maximum(start - query.window + 1, offsets[document])
@@ -192,7 +192,7 @@ def read_index(
     n_word, lock = np.zeros((len(names), len(query.words)), np.int64), Lock()
 
     def read(shard: int, documents: Documents) -> tuple[list[Any], T]:
-        """Index a batch of documents. Return their columns, and the result of ``per_batch``."""
+        """Index a batch of documents. Return columns of the index, and ``per_batch``'s result."""
         n_kept, hashes = np.diff(documents.offsets), text_hashes(documents, query.keys)
         documents = with_phrase(query, documents)
         found = find(query, documents)
@@ -292,7 +292,7 @@ def parsed(store: Store, corpus: Row, query: str) -> tuple[str, tuple[str, ...]]
 
 
 def normalised(query: str) -> str:
-    """Return a query with single spaces. Put the text before ``NEAR`` in lower case.
+    """Join a query's words with single spaces. Convert the words before ``NEAR`` to lower case.
 
     >>> normalised("Old  Nurse NEAR  FEMALE")
     'old nurse NEAR FEMALE'
@@ -306,8 +306,8 @@ def of_phrase(
 ) -> Query:
     """Return a copy of ``query`` that finds one word or phrase.
 
-    If there are ``context`` words, only occurrences near one of them count. In results, the
-    phrase is called ``name`` (default: ``text``).
+    With ``context`` words, an occurrence counts only if it is near one of these words. Results show
+    the phrase as ``name`` (default: ``text``).
 
     Raises ``UsageProblem`` for a phrase that is too long or has a word that isn't in the corpus.
     """

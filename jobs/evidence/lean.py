@@ -33,8 +33,8 @@ class Leans(NamedTuple):
     A pair is defined for a word if the word co-occurs with both words of the pair.
 
     Attributes:
-        n_documents: number of documents with a co-occurrence that delta uses. If no pair is
-            defined, the number of documents with any co-occurrence.
+        n_documents: number of documents with a co-occurrence that delta uses, or with any
+            co-occurrence if no pair is defined.
         n_clusters: number of clusters (documents, or whole sources) with such a co-occurrence.
         n_pair_f, n_pair_m: number of co-occurrences with female and with male words. If any pair
             is defined, only the words of defined pairs with a weight other than 0 are used.
@@ -158,12 +158,11 @@ def _first_rows(unit: Ints, word: Ints) -> Bools:
 def _squared_influences(counted: CoOccurrences, near: Floats, target: Floats) -> Floats:
     """Return the sum of the squared influences of all units, for each word.
 
-    A unit's influence is the weighted sum of the word's co-occurrences in the unit, minus the
-    weighted sum of the targets' occurrences in the unit.
+    If the word co-occurs c_g times with target g in a unit, and g occurs n_g times in the unit, the
+    unit's influence is sum_g (near_g c_g - target_g n_g).
 
     Args:
-        near, target: weights of co-occurrences and of occurrences, for each word (row) and target
-            (column).
+        near, target: the weights near_g and target_g, for each word (row) and target g (column).
     """
     n_words = len(near)
     first = _first_rows(counted.unit, counted.word)
@@ -185,8 +184,8 @@ def _squared_influences(counted: CoOccurrences, near: Floats, target: Floats) ->
 def lean_tables(index: Index, pairs: Sequence[WordPair], clusters: str) -> dict[str, list[Row]]:
     """Return rows of ``word_evidence`` and ``word_source``, without corpus, contrast and run.
 
-    Each word has a row of ``word_source`` for each source that contains it, if the source is one of
-    the corpus's first ``MOST_SOURCES``. Sources with the most co-occurrences come first.
+    ``word_source`` has a row for each word and each of the corpus's first ``MOST_SOURCES`` sources
+    that contains the word. For each word, the source with the most co-occurrences comes first.
     """
     query, documents = index.query, index.pairs
     counted = documents.by(clusters)

@@ -87,10 +87,10 @@ def count_corpus(
     """Count a corpus, and replace its rows in all tables of counts.
 
     Shards that were counted before with the same settings, even by a killed command, are not
-    counted again. Shards of the old corpus that are not given are removed. A shard that can't be
-    read to its end has status ``failed`` in ``corpus_shard`` and adds nothing to the counts. If
-    only ``min_count`` has changed, the shards' counts are merged again. For ``master``, see
-    :func:`on_spark`.
+    counted again. If the corpus exists, shards that aren't in ``shards`` are removed from it. A
+    shard that can't be read to its end has status ``failed`` in ``corpus_shard`` and adds nothing
+    to the counts. If only ``min_count`` has changed, the shards' counts are merged again. For
+    ``master``, see :func:`on_spark`.
 
     Raises:
         UsageProblem: the corpus exists with other settings (unless ``options.replace`` is set), or
@@ -138,8 +138,8 @@ def _count_shards(
     engine: Engine, shards: Sequence[Path], job: ShardJob, update: Update
 ) -> list[ShardLedger]:
     """Count the shards. Return their ledgers in the order of ``shards``."""
-    # A file that is given under two names counts once. Read it under the given name. In Hugging
-    # Face's cache, this name is a link, and the name of the linked file may not show the format.
+    # Count a file once, even if it is listed under two names. Read it by a listed name: in Hugging
+    # Face's cache, listed names are links to files whose names may lack the format's suffix.
     distinct = {path.resolve(): path for path in shards}
     paths = {str(path.absolute()): str(path) for path in distinct.values()}
     ledgers = {ledger.shard: ledger for ledger in engine.count(list(paths), job, update)}
@@ -203,7 +203,7 @@ class _Merge:
         return has_shards and (row["min_count"], row["source_field"]) == settings
 
     def _partials(self, kind: str) -> list[Path]:
-        """List all shards' files of a kind. If two shards are equal, the files are listed twice."""
+        """List the files of a kind for all shards. Identical shards list the same files again."""
         digests = (x.fingerprint for x in self.ledgers if x.status == "counted")
         return [file for digest in digests for file in partial_files(self.where, digest, kind)]
 
@@ -218,7 +218,7 @@ class _Merge:
         ]
 
     def _corpus_row(self, n_words: int, n_kept: int, n_tokens: int) -> dict[str, Any]:
-        """Return the row of ``corpus``. The ``n_kept`` kept words occur ``n_tokens`` times."""
+        """Return the row of ``corpus``. ``n_kept`` words are kept and occur ``n_tokens`` times."""
         totals = {name: sum(getattr(x, name) for x in self.ledgers) for name in TOTALS[1:]}
         n_failed = sum(x.status == "failed" for x in self.ledgers)
         return {

@@ -23,9 +23,9 @@ _MOST_FILE_SOURCES = 100
 
 @dataclass
 class Packed:
-    """Number of packed files, their bytes in UTF-8, and a row of ``reject`` for each rejected file.
+    """The result of packing. ``n_bytes`` is the size of the packed texts in UTF-8.
 
-    A reject's ``source_row`` is the file's position among all files, from 1.
+    ``rejects`` has a row per rejected file, with the file's position (from 1) as ``source_row``.
     """
 
     n_packed: int = 0
@@ -37,9 +37,9 @@ def text_files(sources: Sequence[Path]) -> dict[Path, str]:
     """Return {file: name} for each given file, and for each ``.txt`` file in a given directory.
 
     Files in subdirectories, and files that end in ``.TXT``, are included. Each file occurs once. A
-    directory's files are sorted. A name is a path that starts with the given directory, or with the
-    directory of a given file, such as ``letters/1850/anna.txt``. If the directories have different
-    parents, the path starts below the parents' common directory.
+    directory's files are sorted. A file's name is a relative path. For the directory ``letters`` or
+    the file ``letters/anna.txt``, names start with ``letters/``. If the directories have different
+    parents, names start below the closest directory that contains all of them.
 
     Raises:
         BadInput: a path does not exist, or a directory has no ``.txt`` file.

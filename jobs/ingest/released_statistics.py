@@ -1,10 +1,10 @@
 """Import published word statistics as a corpus: each word's occurrences and its she/he delta.
 
-The table that UnStereoEval released has the words of the Pile, with their she/he delta (nats),
-occurrences and share of all kept tokens. A second, larger file, called the PMI file here, has the
-PMI values behind the deltas. If it is in the same folder, the corpus gets counts, as if it had been
-counted here. Without it, the corpus has no PMI, no standard errors, and no total except the number
-of kept tokens.
+UnStereoEval released a table of the words of the Pile. For each word, the table has the she/he
+delta in nats, the number of occurrences, and their share of all kept tokens. A second, larger file,
+called the PMI file here, has the PMI values from which the deltas were computed. If the PMI file is
+in the same folder, the counts are restored from it. Otherwise, the corpus has no PMI and no
+standard errors, and its only total is the number of kept tokens.
 
 The PMI file, ``pmi_by_gendered_expressions.csv``, has a column ``pmi__WORD`` for each of 48
 gendered words. A value is ln(c / (K n_w n_g)) with six decimals or more. Here c is the number of
@@ -61,11 +61,11 @@ _ONE_RELEASE = "both files must be from the same release"
 
 @dataclass(frozen=True)
 class ReleasedRow:
-    """A row of the table or of the PMI file, with the reason why it can't be used, if any.
+    """A row of the released table or of the PMI file. ``reason`` is empty if it can be used.
 
     Rows are numbered from 1. In the PMI file, the keys of ``values`` are the targets. In the table,
-    they are ``delta_nats``, ``n_word`` and ``total`` (the number of kept tokens, computed from the
-    row's count and frequency).
+    the keys are ``delta_nats``, ``n_word`` and ``total``. ``total`` is the corpus's number of kept
+    tokens, computed as the row's count divided by its frequency.
     """
 
     number: int
@@ -83,17 +83,18 @@ def import_statistics(
     :func:`~plumbline.jobs.association.associations.associate` computes its tables. Words that have
     no counts in the PMI file keep the released delta, without a standard error.
 
-    The number of kept tokens isn't in the file. It is computed as ``counts / freq``, rounded. More
-    than half of the usable rows must agree on the number, and the others are rejected. Importing
-    the same file again changes only the column ``run_id``.
+    The number of kept tokens isn't in the table. It is computed from each row as ``counts / freq``,
+    rounded. More than half of the usable rows must give the same number. Rows that give another
+    number are rejected. Importing the same file again changes only the column ``run_id``.
 
     Args:
         path: the table, plain or gzipped, or a directory with the table in it or in its ``data/``.
 
     Returns:
         A dictionary. ``corpus`` is the name. ``n_words`` and ``n_rejected`` count the imported and
-        rejected rows of the table. ``n_counted`` and ``n_uncounted`` count those of the PMI file
-        (``None`` without it). ``n_tokens`` counts kept tokens, including words not in the table.
+        rejected rows of the table. ``n_counted`` and ``n_uncounted`` count the
+        used and rejected rows of the PMI file (``None`` without that file). ``n_tokens`` counts
+        kept tokens, including words not in the table.
 
     Raises:
         UsageProblem: a corpus of that name was counted from shards, or another command writes it.
@@ -230,7 +231,7 @@ def _of_one_total(file: Path, rows: list[ReleasedRow]) -> tuple[list[ReleasedRow
 
 
 class _Counts(NamedTuple):
-    """The counts that the PMI file gives (word, target, n_pair), the constant K, and its rows."""
+    """Counts restored from the PMI file, the constant K (``per_token``), and the file's rows."""
 
     pairs: pa.Table
     per_token: float
@@ -240,9 +241,9 @@ class _Counts(NamedTuple):
 def _released_counts(file: Path, known: Mapping[str, ReleasedRow]) -> _Counts:
     """Convert the values of the PMI file to counts. ``known`` is {word: usable row of the table}.
 
-    A row is rejected if its word isn't in ``known``, or if a value doesn't give a whole number of
-    co-occurrences. It is also rejected if the values of she and he don't differ by the released
-    delta. Counts above a million may be inexact, since six decimals have a relative error of 5e-7.
+    A row is rejected if its word isn't in ``known``, if a value doesn't give a whole number of
+    co-occurrences, or if the value for she minus the value for he isn't the released delta. Counts
+    above a million may be inexact, since values with six decimals give a relative error of 5e-7.
 
     Raises:
         BadInput: the file can't be read, or has a column for a word that isn't in ``known``, or
@@ -300,7 +301,7 @@ def _problem(row: ReleasedRow, known: Mapping[str, ReleasedRow]) -> str:
 
 
 def _list_of(targets: Collection[str]) -> WordList:
-    """Make a word list of the targets. It has the pairs of `gendered` whose words are targets."""
+    """Make a word list of the targets. Pair them as list `gendered` does, if both are targets."""
     known = load("gendered")
     pairs = tuple(p for p in known.pairs if p.a in targets and p.b in targets)
     paired = {word for p in pairs for word in (p.a, p.b)}

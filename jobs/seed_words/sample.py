@@ -126,11 +126,10 @@ def select_seed_words(
 ) -> tuple[dict[str, Any], list[dict[str, Any]]]:
     """Sample ``n`` words whose delta is near 0, in the interval of :func:`neutral_interval`.
 
-    If the corpus has rows in ``vocabulary``, only words that are kept there are used, for the
-    interval and for the sample. In a closed world (a corpus with planted words) the words of the
-    sentence frames are excluded, since no frame has a slot for them. Excluded and rejected words
-    are used for the interval, but never sampled. The sample replaces an earlier sample of the same
-    corpus, contrast and seed.
+    If the corpus has rows in ``vocabulary``, only words that are kept there are used. In a closed
+    world (a corpus with planted words), the words of the sentence frames are excluded, since no
+    frame has a slot for such a word. Excluded and rejected words help to determine the interval,
+    but are never sampled. The sample replaces an earlier one of this corpus, contrast and seed.
 
     Args:
         n: sample size, or ``None`` for all words. A smaller sample is the start of a larger one.

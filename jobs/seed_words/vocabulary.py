@@ -42,7 +42,7 @@ INSTALL = install_line("vocabulary")
 #: Directory of WordNet's own files in Debian's package `wordnet-base`.
 WORDNET_DIRECTORY = Path("/usr/share/wordnet")
 INSTALL_WORDNET = "apt-get install wordnet-base, or python -m nltk.downloader wordnet"
-# nltk reads `lexnames`, but no look-up needs it. Debian's package lacks this file.
+# Dummy `lexnames`. nltk requires this file, Debian's package lacks it, and no look-up uses it.
 _LEXNAMES = "".join(f"{n:02} file-{n:02} 0\n" for n in range(45))
 
 
@@ -93,7 +93,7 @@ def load_model(path: Path | None) -> LanguageModel:
 
 @dataclass(frozen=True)
 class WordNet:
-    """A loaded WordNet. ``place`` is `nltk`, or the directory of its files."""
+    """A loaded WordNet. ``place`` is `nltk` for nltk's copy, else the files' directory."""
 
     version: str
     place: str
@@ -132,7 +132,7 @@ def load_wordnet() -> WordNet:
 
 
 def _own_files(directory: Path) -> Any:
-    """Return nltk's reader, adapted to WordNet's own files. They lack files that nltk adds."""
+    """Return an nltk reader that works without the files that nltk adds to WordNet's own."""
     import nltk
     from nltk.corpus.reader.wordnet import WordNetCorpusReader
 
@@ -141,7 +141,7 @@ def _own_files(directory: Path) -> Any:
             return io.StringIO(_LEXNAMES) if file == "lexnames" else super().open(file)
 
         def map_wn(self, version: str = "wordnet") -> None:
-            """Do nothing. Only look-ups by synset numbers of other WordNet versions need a map."""
+            """Do nothing. The map of synset numbers between WordNet versions isn't needed here."""
 
     # nltk opens only files in the directories of this list.
     if str(directory) not in nltk.data.path:
@@ -157,12 +157,12 @@ def classify(
     has_synset: Callable[[str], bool] | None = None,
     is_lettered: Callable[[str], object] = _LETTERS.fullmatch,
 ) -> tuple[list[dict[str, Any]], float]:
-    """Return a row of ``vocabulary`` for each word, and the count that kept words must exceed.
+    """Return a row of ``vocabulary`` for each word, and a limit. Kept words have counts above it.
 
-    The rows are in the order of ``counts``, and lack the columns corpus, checks and run. The count
+    The rows are in the order of ``counts``, and lack the columns corpus, checks and run. The limit
     is the quantile ``rules.quantile`` (linearly interpolated) of the counts of all words that pass
-    the other checks. It is 0 if the quantile is 0 or no word passes. The checks ``score`` and
-    ``has_synset`` are skipped if they are ``None``. Without both, only ``is_lettered`` is checked.
+    the other checks. The limit is 0 if ``rules.quantile`` is 0 or no word passes. The checks
+    ``score`` and ``has_synset`` are skipped if they are ``None``.
 
     >>> counts = {"tea": 9, "rum": 5, "u.s.": 7, "ale": 2}
     >>> words, rarest = classify(counts, VocabularyOptions(quantile=0.5))
@@ -213,7 +213,7 @@ def build_vocabulary(
         ``rarest`` times. ``checks`` names the checks made. ``missing`` says why others weren't.
 
     Raises:
-        UsageProblem: the corpus is unknown, has no words, or has to be checked but isn't English.
+        UsageProblem: the corpus is unknown, has no words, or isn't English (if words are checked).
         MissingComponent: words have to be checked, but fastText's model and WordNet are missing.
         BadInput: the model or WordNet can't be read.
     """

@@ -1,4 +1,4 @@
-"""Count on Spark. Each task counts one shard, and a shuffle adds up the partial counts."""
+"""Count a corpus on Spark. Each task counts one shard. A shuffle adds up the partial counts."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ from plumbline.warehouse.text.progress import Update, progress
 _PAIRS = """
 SELECT word, target, CAST(sum(n_pair) AS BIGINT) AS n_pair FROM partials GROUP BY word, target
 """
-# Partial counts may have a pair in either order. Add up both, and write a row for each order.
+# Partial counts may have a pair in either order. Add up both counts, and write one row per order.
 _ALL_PAIRS = """
 WITH sums AS (
     SELECT least(word, target) AS one, greatest(word, target) AS other,
@@ -100,7 +100,7 @@ class SparkEngine:
     ) -> int:
         """Write the rows of a query. Each task writes one sorted file. Return the number of rows.
 
-        ``views`` gives the files of each table in the query. Messages call the rows ``what``.
+        ``views`` gives the files of each table in the query. The progress line shows ``what``.
         """
 
         def write(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -147,7 +147,7 @@ class SparkEngine:
             raise Interrupted("Spark", f"started no task for {PATIENCE_S:.0f} s", fix) from e
 
     def _read(self, files: Sequence[Path]) -> DataFrame:
-        """Read the rows of files. If a file is listed twice, read it twice, unlike Spark."""
+        """Read files, each as often as it is listed. Spark alone would read each file only once."""
         times = Counter(files)
         layers = []
         for n in range(max(times.values())):

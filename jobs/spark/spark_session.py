@@ -134,7 +134,7 @@ def spark_session(master: str | None = None) -> SparkSession:
     """Return this process's session. Start it on first use. A running session isn't changed.
 
     ``master`` overrides the settings file's master. The environment variable PLUMBLINE_SPARK_CONF
-    names the settings file; the default is ``local``, or ``cluster`` for the master of a cluster.
+    names the settings file. The default is ``local`` or ``cluster``, depending on the master.
     Settings of spark-submit, from its command line or the site's defaults, override those in the
     file. Executors get this process's code and run it.
 
@@ -145,7 +145,7 @@ def spark_session(master: str | None = None) -> SparkSession:
         Interrupted: the master can't be reached, or Ctrl-C was pressed.
     """
     if SparkContext._active_spark_context is None:
-        # Without ``watched``, Ctrl-C during the start would leave a JVM behind.
+        # Without ``watched``, Ctrl-C while Spark starts would leave a JVM running.
         watched(lambda: _start(master))
     session = SparkSession.builder.getOrCreate()
     _check_master(master, str(session.sparkContext.master))

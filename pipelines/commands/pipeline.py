@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import glob
 import sys
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from functools import partial
 from pathlib import Path
@@ -204,7 +205,21 @@ class Parts:
                 self.errors.append(e.with_traceback(None))  # a traceback keeps the model in memory
 
     def all(self) -> list[Stage]:
-        return [*self.corpus(), *self.evaluate(), *self.report()]
+        return [*self.corpus(), *self.evaluate(), *self.report(self._own)]
+
+    def _own(self) -> dict[str, list[str]]:
+        """Return name patterns for the inputs of this pipeline that have results."""
+        from plumbline.pipelines.report.facts import Facts
+
+        plan, done = self.plan, self.results.values()
+        names = {"benchmark": {*plan.scored(), plan.probe_set, *plan.disclosure}}
+        names["model"] = {str(row.get("model_key")) for one in done for row in one.rows}
+        names["corpus"] = {plan.corpus.name} if plan.corpus else set()
+        own = {"benchmark": [""]}
+        for row in Facts(self.store).rows("named"):
+            if row["key"] in names[row["option"]]:
+                own.setdefault(row["option"], []).append(glob.escape(row["name"]))
+        return own
 
     def corpus(self) -> list[Stage]:
         """Return the stages that make or count the corpus and collect sentence pairs."""
@@ -251,12 +266,12 @@ class Parts:
                 stages.append(Stage(doing, partial(self._disclosure, model), on, several))
         return stages
 
-    def report(self, **about: tuple[str, ...]) -> list[Stage]:
-        """Return the stages that compute figures and write a report filtered by ``about``."""
-        write = partial(self._do, "report", out=self.options.out / "report", **about)
+    def report(self, about: Callable[[], Mapping[str, Sequence[str]]] = dict) -> list[Stage]:
+        """Return the stages that compute figures and write a report filtered by ``about()``."""
+        out = self.options.out / "report"
         return [
             Stage("Computing the figures with their intervals", partial(self._do, "measure")),
-            Stage("Writing the report", write),
+            Stage("Writing the report", lambda: self._do("report", out=out, **about())),
         ]
 
     def _do(self, name: str, about: str = "", /, **given: object) -> Done:

@@ -33,8 +33,10 @@ class Report(Command):
     """Write the report: a first page with the main answer, and an appendix with everything else.
 
     On two more pages, words.html and pairs.html, you can search words and sentence pairs. All pages
-    work offline, and the data of each chart is saved as a CSV file. --benchmark, --model and
-    --corpus limit what the pages show. Ranks and q-values still include all models.
+    work offline, and the data of each chart is saved as a CSV file. --benchmark leaves out other
+    benchmarks, other sets of prompts, and models not scored on these. --model leaves out other
+    models, and findings about several models. Both leave out corpora that the results aren't
+    compared with. --corpus leaves out other corpora. Ranks and q-values still include all models.
 
     Example: plumbline report --warehouse out/warehouse --out out/report
     """
@@ -46,7 +48,7 @@ class Report(Command):
     )
     benchmark: Annotated[
         _Patterns,
-        Field(description="Show only matching benchmarks, such as 'ages*'. Can be repeated."),
+        Field(description="Show only matching benchmarks or prompts ('ages*'). Can be repeated."),
     ] = ()
     model: Annotated[
         _Patterns,

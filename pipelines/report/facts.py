@@ -5,23 +5,27 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping, Sequence
 from copy import copy
-from fnmatch import fnmatchcase
+from fnmatch import filter as filter_names
 from pathlib import Path
 from typing import Any
 
 from plumbline.eval_workers.models.model_texts import Relation, relation
-from plumbline.pipelines.report.rows import FIT, Row, Rows, filled, literal, same
+from plumbline.pipelines.report.rows import FIT, Row, Rows, filled, same
 from plumbline.warehouse.errors import UsageProblem, did_you_mean
 from plumbline.warehouse.query.connection import arrow_rows, connect, model_labels, opened, sql
 from plumbline.warehouse.storage.opening import OpenWarehouse
 from plumbline.warehouse.wordlists import from_rows, side_names
 
+_CONSTRAINED = "SELECT DISTINCT benchmark, corpus FROM pair_association ORDER BY ALL;"
 #: For each option of `plumbline report`: the columns that the option limits.
 _COLUMNS = {
-    "benchmark": ("benchmark",),
+    "benchmark": ("benchmark", "probe_set"),
     "model": ("model_key", "reference_key"),
     "corpus": ("corpus", "corpus_a", "corpus_b"),
 }
+
+
+_SETS = _COLUMNS["benchmark"]
 
 
 class Facts:
@@ -56,22 +60,6 @@ class Facts:
         part._limits = {**self._limits, **values}
         return part
 
-    def about_benchmarks(self, benchmarks: Sequence[str]) -> Facts:
-        """Return facts only about ``benchmarks``, their models, and the corpora of their MaxPMI.
-
-        Rows without a benchmark, model or corpus are kept.
-        """
-        names = ", ".join(map(literal, benchmarks))
-        scored, texts = (
-            [r[column] for r in self.query(f"SELECT DISTINCT {column} FROM {table} {where};")]
-            for column, table in (("model_key", "pair_score"), ("corpus", "pair_association"))
-            for where in [f"WHERE benchmark IN ({names}) ORDER BY {column}"]
-        )
-        limits = dict.fromkeys(_COLUMNS["corpus"], (*texts, "", None))
-        part = self.within(benchmark=(*benchmarks, "", None), **limits)
-        part._scored_by = (*scored, "", None)
-        return part
-
     def rows(self, name: str, **params: object) -> Rows:
         """Return the rows of the query ``sql/report/<name>.sql`` with parameters filled in.
 
@@ -93,10 +81,9 @@ class Facts:
             return rows
         if "model_key" in self._limits and "n_models" in rows[0]:
             return rows.only(lambda _: False)
-        if self._scored_by and "model_key" in rows[0] and "benchmark" not in rows[0]:
+        if self._scored_by and "model_key" in rows[0] and rows[0].keys().isdisjoint(_SETS):
             rows = rows.where(model_key=self._scored_by)
-        columns = {c: value for c, value in self._limits.items() if rows and c in rows[0]}
-        return rows.where(**columns) if columns else rows
+        return rows.where(**{c: v for c, v in self._limits.items() if rows and c in rows[0]})
 
     def metrics(self, name: str, **wanted: object) -> Rows:
         """Return a metric's rows of ``metric_value`` whose columns have the ``wanted`` values."""
@@ -131,19 +118,28 @@ class Facts:
 def narrowed(facts: Facts, patterns: Mapping[str, Sequence[str]]) -> Facts:
     """Return facts about only those benchmarks, models and corpora whose names match patterns.
 
-    ``patterns`` has lists of patterns for ``benchmark``, ``model`` and ``corpus``. Rows with an
-    empty or NULL benchmark, model or corpus are kept. Raises ``UsageProblem`` if a pattern matches
-    nothing.
+    ``patterns`` has patterns for ``benchmark``, ``model`` and ``corpus``. Unless corpora are named,
+    only those remain that the remaining metrics are compared with, and no comparison of corpora.
+    Rows with a NULL benchmark, model or corpus are kept, also those with an empty model or corpus.
+    To keep rows with an empty benchmark, name "". Patterns that match every name have no effect.
+    Raises ``UsageProblem`` if a pattern matches nothing.
     """
-    columns: dict[str, object] = {}
+    columns: dict[str, Any] = {}
     listed = facts.rows("named")
     for option, option_patterns in patterns.items():
-        if option_patterns:
-            keys = _named(option, option_patterns, listed)
-            if option == "benchmark":
-                facts = facts.about_benchmarks(keys)
-            columns |= dict.fromkeys(_COLUMNS[option], (*keys, "", None))
-    return facts.within(**columns)
+        keys = _named(option, option_patterns, listed)
+        if keys and {*keys} < {"", *(row["key"] for row in listed.where(option=option))}:
+            unnamed = (None,) if option == "benchmark" else ("", None)
+            columns |= dict.fromkeys(_COLUMNS[option], keys + unnamed)
+    part = facts.within(**columns)
+    scored = part.rows("score") if columns else Rows()
+    if "benchmark" in columns:
+        part._scored_by = (*(row["model_key"] for row in scored), "", None)
+    if columns and not patterns.get("corpus"):
+        names = tuple(row["benchmark"] for row in scored)
+        based = (*part.rows("slope"), *facts.query(_CONSTRAINED).where(benchmark=names))
+        part = part.within(corpus=(*sorted({r["corpus"] for r in based}), "", None), corpus_a=())
+    return part
 
 
 def _named(option: str, patterns: Sequence[str], rows: Sequence[Row]) -> tuple[str, ...]:
@@ -152,16 +148,12 @@ def _named(option: str, patterns: Sequence[str], rows: Sequence[Row]) -> tuple[s
     A pattern may leave out the owner in a name such as ``owner/model``. ``rows`` come from
     ``sql/report/named.sql``. Raises ``UsageProblem`` if a pattern matches no name.
     """
-    names = {str(r["key"]): str(r["name"]) for r in rows if r["option"] == option}
+    names = {"": ""} | {str(r["key"]): str(r["name"]) for r in rows if r["option"] == option}
     keys = list[str]()
     for pattern in patterns:
-        matches = [
-            key
-            for key, name in names.items()
-            if fnmatchcase(name, pattern) or fnmatchcase(name.rpartition("/")[2], pattern)
-        ]
+        matches = [k for k, n in names.items() if filter_names([n, n.rpartition("/")[2]], pattern)]
         if not matches:
-            listed = f"there is {', '.join(names.values()) or 'none yet'}"
+            listed = f"there is {', '.join(filter(None, names.values())) or 'none yet'}"
             fix = did_you_mean(pattern, names.values(), listed)
             raise UsageProblem(f"--{option} {pattern}", "matches nothing in this warehouse", fix)
         keys += matches

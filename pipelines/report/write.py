@@ -171,8 +171,7 @@ def front(facts: Facts, appendix: Page) -> Page:
     questions = [section for section in others if "?" in section.title]
     head, pd = headline(facts), headline_pd(facts)
     values = {"head": head, "others": questions, "pd": pd}
-    made = sections_from('{% include "_front" %}', facts, **values)
-    answer, *parts = made
+    answer, *parts = sections_from('{% include "_front" %}', facts, **values)
     alerts = [alert for section in appendix.sections for alert in section.alerts]
     if len(alerts) > _NAMED:
         alerts[_NAMED:] = [f"The appendix has {counted(len(alerts) - _NAMED, 'more warning')}."]
@@ -186,17 +185,18 @@ def front(facts: Facts, appendix: Page) -> Page:
     return Page(
         [replace(answer, alerts=alerts), *parts],
         title=answer.title,
-        about=list(_about(facts)),
+        about=list(_about(facts, pd[0]["benchmark"] if pd else "")),
         answers=[(f"appendix.html#{s.anchor}", s.title, s.intro[0]) for s in questions],
         links=links,
         is_front=True,
     )
 
 
-def _about(facts: Facts) -> Iterator[str]:
+def _about(facts: Facts, benchmark: str) -> Iterator[str]:
     yield max((str(row["started"])[:10] for row in facts.rows("run")), default="")
     for noun, plural in (("benchmark", "benchmarks"), ("model", "models")):
-        names = list(dict.fromkeys(str(row[noun]) for row in facts.rows("score")))
+        scored = sorted(facts.rows("score"), key=lambda row: row["benchmark"] != benchmark)
+        names = list(dict.fromkeys(str(row[noun]) for row in scored))
         what = noun if len(names) == 1 else f"{len(names)} {plural}"
         yield f"{what}: {first_of(names, _NAMED)}" if names else ""
     texts = [
@@ -212,22 +212,27 @@ def headline_pd(facts: Facts) -> Rows:
     This is the benchmark on which the most models have a preference in at least one pair. Models
     with too few clusters for a verdict aren't counted. Ties go to benchmarks about she/he or
     female/male, then to the first one in ``_first_slopes``, then to the one with the most pairs.
-    Without any PD, returns an empty ``Rows``.
+    Returns its pair of groups with the most clear preferences and slopes, or no rows without PD.
     """
     moved = facts.metrics("us", subset="all").only(
         lambda r: r["n"] and r["value"] < 1 and not finding(r).lack
     )
     n_models = Counter(name for name, _ in {(r["benchmark"], r["model_key"]) for r in moved})
-    fits = [*_first_slopes(facts)]
+    fits = _first_slopes(facts)
 
     def place(pd_rows: Rows) -> tuple[int, bool, int, int]:
         row, name = pd_rows[0], set_name(pd_rows[0])
         is_other = row["groups"] not in ("female/male", "she/he")
-        at = fits.index(name) if name in fits else len(fits)
+        at = [*fits].index(name) if name in fits else len(fits)
         return -n_models[row["benchmark"]], is_other, at, -row["n"]
 
-    pd_by_set = by_set(facts.metrics("pd", subset="all").only(lambda r: r["n"]))
-    return min(pd_by_set, key=place, default=Rows())
+    def n_clear(pd_rows: Rows) -> int:
+        results = (*pd_rows, *fits.get(set_name(pd_rows[0]), ()))
+        return sum(finding(row).verdict in ("above", "below") for row in results)
+
+    ordered = sorted(by_set(facts.metrics("pd", subset="all").only(lambda r: r["n"])), key=place)
+    same = [of for of in ordered if of[0]["benchmark"] == ordered[0][0]["benchmark"]]
+    return max(same, key=n_clear, default=Rows())
 
 
 def headline(facts: Facts) -> Headline | None:

@@ -63,7 +63,7 @@ def located(text: str | Path) -> Path:
     bare = re.sub(r"(?<=://)[^/]*@", "", text.partition("?")[0])
     try:
         parts = urlsplit(text)
-    except ValueError as e:  # for example, a bracket in the host
+    except ValueError as e:  # for example, the host has a bracket
         raise UsageProblem(bare, f"is not an address: {e}", "check its host or bucket") from e
     if parts.scheme not in (*_BUCKETS, *_WEB, _HUB):
         known = ", ".join(f"{scheme}://" for scheme in (*_BUCKETS, *_WEB))
@@ -103,7 +103,7 @@ def find(pattern: str) -> list[tuple[Path, Description | None]]:
     """
     place = located(pattern)
     if not isinstance(place, Address):
-        # If a file has exactly this name, its glob characters aren't a pattern.
+        # If there is a file named `a*`, for example, `a*` means this file and isn't a pattern.
         names = [pattern] if place.exists() else sorted(glob.glob(pattern, recursive=True))
         return [(Path(name), describe(Path(name))) for name in names]
     if not glob.has_magic(pattern):
@@ -164,8 +164,8 @@ class ByteStream(io.RawIOBase):
     """A stream (and context manager) of a file's decompressed bytes, without a byte order mark.
 
     The suffix of the file's name says how the file is compressed. Opening and reading raise the
-    errors of :func:`reading`, also if compressed data is truncated or damaged, or if the content
-    doesn't match the suffix. In an uncompressed file, truncation can't be detected.
+    errors of :func:`reading`. Truncated or damaged compressed data is an error, and so is content
+    that doesn't match the suffix. In an uncompressed file, truncation can't be detected.
     """
 
     def __init__(self, path: Path) -> None:
@@ -198,7 +198,7 @@ class ByteStream(io.RawIOBase):
 
 @contextmanager
 def reading(path: Path) -> Iterator[None]:
-    """Turn errors in the block, which reads or looks up a file, into one-line errors.
+    """Turn errors in the block into one-line errors. The block reads or looks up ``path``.
 
     An error becomes ``Interrupted`` if the server is down, otherwise ``BadInput``. If ``path`` is
     an address, this applies to every exception, because each client library has its own exceptions.

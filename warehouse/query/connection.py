@@ -93,9 +93,9 @@ def _needed(
 ) -> tuple[list[tuple[str, str]], list[Table]]:
     """Return the views (name and SQL) and tables that a query uses. Without ``text``, return all.
 
-    ``name`` is a pattern that matches words of the query. A view or table is used if one of these
-    words is its name. By default, the pattern matches every word. Raises ``UsageProblem`` if
-    another package's table has the name of one of Plumbline's views.
+    The pattern ``name`` finds the words of the query that may be names of views or tables. By
+    default, it finds every word. Raises ``UsageProblem`` if another package's table has the name
+    of one of Plumbline's views.
     """
     views: list[tuple[str, str]] = []
     names = None if text is None or _LISTS.search(text) else set(name.findall(text.lower()))
@@ -127,7 +127,7 @@ def tables_of(text: str) -> list[Table]:
 
 @cache
 def package_views() -> Registry:
-    """Return the registry of other packages' views. It refuses names that Plumbline uses."""
+    """Return the registry of other packages' views. Their names must differ from Plumbline's."""
     ours = (*TABLES.data, *_CREATED.findall("\n".join(own_views())))
     return Registry("view", suffix=".sql", group="plumbline.views", made=ours)
 
@@ -211,7 +211,7 @@ def arrow_rows(
 ) -> pa.Table:
     """Return the rows of one query. Raises DuckDB's errors for an invalid query."""
     with warnings.catch_warnings():
-        # DuckDB warns that this copies the rows. Its other functions would plan the query twice.
+        # Hide the warning that this method copies rows. Other methods would plan the query twice.
         warnings.filterwarnings("ignore", "Arrow output on a DB-API result")
         return connection.execute(text, params or None).to_arrow_table()
 

@@ -29,7 +29,7 @@ _MARKED = re.compile(
 
 
 class Entry(NamedTuple):
-    """A view, table macro or function. ``grain`` says what a row is (empty for functions)."""
+    """A view, table macro or function. ``grain`` says what one row is. Functions have no grain."""
 
     signature: str
     kind: str
@@ -40,7 +40,7 @@ class Entry(NamedTuple):
 def questions() -> list[tuple[str, str, str]]:
     """Return each example question with an explanation of its answer, and with its query."""
     comments = (_comment(sql(name)) for name in sql_names("examples"))
-    # The first line of the comment says what a row is. The second line is the question.
+    # In each query's comment, the first line says what a row is. The second line is the question.
     return [(about[1], " ".join(about[2:]), query) for about, query in comments]
 
 
@@ -127,7 +127,7 @@ def _questions_markdown() -> str:
 
 
 def filled(document: str) -> str:
-    """Return a page with newly generated parts: its graph, tables, reference and questions."""
+    """Return a Markdown page after generating each marked part again (see ``_MARKED``)."""
     generators = {
         "graph": _graph_markdown,
         "tables": _tables_markdown,

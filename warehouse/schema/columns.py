@@ -52,9 +52,9 @@ class Column:
 class Origin:
     """The rows of another table that a row was made from.
 
-    The row and these rows have the same values in the columns ``by``. If one of ``columns`` changes
-    in these rows, the row is out of date. If ``columns`` is empty, all columns count, except those
-    that say where a row came from, such as ``run_id``.
+    A row is made from all rows of ``table`` that have its values in the columns ``by``. The row is
+    out of date if one of ``columns`` changes in those rows. If ``columns`` is empty, every column
+    counts, except those that say where a row came from, such as ``run_id``.
     """
 
     table: str
@@ -67,12 +67,12 @@ class Table:
     """The schema of a table.
 
     Attributes:
-        filled_by: the command that writes the first rows, without the word ``plumbline``. Text
-            after a comma is not part of the command. ``any command ...`` means several commands.
-        made_from: the rows that a row is made from. If they change, the row is deleted.
-        key: columns that identify a row, in all files of the table.
-        partitions: columns whose values name the directories of a file. The file stores these
-            columns too, so that it is complete without its path.
+        filled_by: the command that writes the first rows, without the word ``plumbline``. A comma
+            ends the command, and a comment follows. ``any command ...`` means several commands.
+        made_from: the rows of other tables that a row is made from. If those rows change, the row
+            is deleted.
+        key: columns that together identify a row of the table.
+        partitions: columns whose values name a file's directories. The file has these columns too.
     """
 
     name: str
@@ -85,7 +85,7 @@ class Table:
 
     @property
     def how_filled(self) -> str:
-        """Text that tells users what fills the table. A command is in backquotes."""
+        """The command that fills the table, in backquotes, or ``any command ...`` without them."""
         command, comma, need = self.filled_by.partition(",")
         return command if command.startswith("any ") else f"`plumbline {command}`{comma}{need}"
 
@@ -121,8 +121,8 @@ def tables(text: str) -> tuple[Table, ...]:
     and ``key: PARTITIONS / FURTHER COLUMNS``.
 
     Each later line declares columns. ``a, b: type? [unit] -- meaning`` declares two columns. The
-    ``?`` means that they may be NULL. The line ``a b`` adds two columns that ``_SHARED`` describes.
-    Key columns that no line declares are also described in ``_SHARED``. They come first.
+    ``?`` means that both may be NULL. The line ``a b`` adds two columns that ``_SHARED`` describes.
+    Key columns without a line of their own come first. ``_SHARED`` describes them too.
 
     >>> text = "demo: One.\\nby: why\\nkey: corpus /\\n  pmi_nats: float? [nats] -- PMI"
     >>> (demo,) = tables(text)

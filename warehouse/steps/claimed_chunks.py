@@ -59,10 +59,10 @@ class ChunkPlan:
     def work(
         self, compute: Callable[[Sequence[Any]], Sequence[Any]], tell: Callable[[int], None]
     ) -> None:
-        """Compute chunks one by one, until all have a result file or the directory is removed.
+        """Compute chunks one by one until each has a result file. Skip chunks of other workers.
 
-        Skips chunks that another worker has claimed. After each chunk, computed or skipped, this
-        calls ``tell`` with the number of units that are not yet computed.
+        Stop early if another worker publishes the results and removes ``directory``. After each
+        chunk, computed or skipped, call ``tell`` with the number of units not yet computed.
         """
         while (todo := self.todo()) and self.directory.is_dir():
             n_done = 0

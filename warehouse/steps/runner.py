@@ -81,8 +81,8 @@ def run_steps(store: Store, resource: Any, steps: Sequence[Step], run_id: str) -
 def run_at_once(store: Store, resource: Any, step: Step, run_id: str) -> ComputedStep:
     """Compute and publish a step without chunk files.
 
-    Use this for a ``resource`` that asks a server. Such a resource saves each paid reply in a
-    ledger, so a later run can resume without chunks. Raises the errors of ``step.compute``, and
+    Use this for a ``resource`` that asks a server and saves each paid reply in a ledger. A later
+    run reads the saved replies from the ledger. Raises the errors of ``step.compute``, and
     ``BadInput`` if the disk can't be written to.
     """
     state = step.state(store, resource)

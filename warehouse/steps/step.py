@@ -26,9 +26,9 @@ class State:
 
     Attributes:
         wanted: the step's inputs, as rows with a ``text_id``.
-        found: the step's rows in the warehouse.
-        kept: rows in ``found`` that are still valid, since their input has the same ``text_id``.
-        missing: items to compute. An item is an input without a valid row, or part of that input.
+        found: the rows that the step already has in the warehouse.
+        kept: the valid rows of ``found``. A valid row has the same ``text_id`` as its input.
+        missing: the items to compute. An item is an input without a valid row, or part of one.
     """
 
     wanted: Sequence[Row]
@@ -38,7 +38,7 @@ class State:
 
 
 def state_of(wanted: Sequence[Row], found: Sequence[Row], *key: str) -> State:
-    """Make the state of a step that has one item per input. Columns ``key`` identify an input."""
+    """Find inputs without a valid row, and make a ``State``. Columns ``key`` identify an input."""
 
     def name(row: Row) -> tuple[str, ...]:
         return tuple(row[column] for column in key)
@@ -53,8 +53,8 @@ def state_of(wanted: Sequence[Row], found: Sequence[Row], *key: str) -> State:
 class NewRows:
     """The rows that a step has computed and will publish.
 
-    ``rows`` are for the step's table, without its partition columns and without ``run_id``.
-    ``rejects`` are for the table ``reject``, without ``stage``, ``subject`` and ``run_id``.
+    ``rows`` have the columns of the step's table except partition columns and ``run_id``.
+    ``rejects`` have the columns of table ``reject`` except ``stage``, ``subject`` and ``run_id``.
     """
 
     rows: Sequence[Row]
@@ -66,7 +66,7 @@ class StepCounts:
     """Counts of a step's inputs: ``n_wanted = n_done + n_rejected``.
 
     Attributes:
-        partition: partition of the step's rows, such as their benchmark and ``model_key``.
+        partition: values of the rows' partition columns, such as ``benchmark`` and ``model_key``.
         model: name of the model that computed the rows.
         n_done: number of inputs that have a row.
         n_new: number of inputs that got a row in this run.
@@ -85,7 +85,7 @@ class StepCounts:
 
 
 class Step(ABC):
-    """Base class of steps. ``resource`` is what a step computes with, such as an open model."""
+    """Base class of steps. A step computes results with a ``resource``, such as an open model."""
 
     #: The table for the step's rows, the columns they are sorted by, and the stage in ``reject``.
     table: ClassVar[str]

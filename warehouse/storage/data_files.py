@@ -75,13 +75,13 @@ def _column(table: Table, field: pa.Field, values: object) -> pa.ChunkedArray:
 def write_file(path: Path, data: pa.Table, *, temporary: bool = False) -> None:
     """Write a Parquet file, which appears under its name only when it is complete.
 
-    A ``temporary`` file is read only once, as a whole. So it is written quickly, even if it becomes
-    larger, and without checksums and statistics.
+    A ``temporary`` file is for readers that read the whole file once. Writing the file is faster,
+    but it becomes larger. It has no checksums and no statistics.
     """
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    # Use dictionary encoding only for text, because it hardly makes columns of numbers smaller.
+    # Dictionary encoding hardly makes columns of numbers smaller, so use it only for text.
     text_columns = [f.name for f in data.schema if not pa.types.is_primitive(f.type)]
     settings = (
         {"compression": "lz4", "use_dictionary": True, "row_group_size": 1 << 22}
@@ -100,7 +100,7 @@ def write_file(path: Path, data: pa.Table, *, temporary: bool = False) -> None:
 
 
 class DataFiles(OpenWarehouse):
-    """An open warehouse that can read and write data files. ``Store`` adds them to tables."""
+    """An open warehouse that can read and write data files. ``Store`` adds the files to tables."""
 
     def read(self, table: str, where: ds.Expression | None = None, /, **partition: str) -> pa.Table:
         """Read the rows of a table. ``partition`` gives values of the leading partition columns.
@@ -146,7 +146,7 @@ class DataFiles(OpenWarehouse):
     def adopt(
         self, table: str, partition: Mapping[str, str], made: Path, units: Sequence[Unit]
     ) -> File:
-        """Move a Parquet file to its table. Commit it within a day, or it may be removed."""
+        """Move a Parquet file to its table. A file without a commit may be removed after a day."""
         name = "/".join([table, *folders(table, partition), f"{uuid.uuid4().hex[:20]}.parquet"])
         file = File(
             name,

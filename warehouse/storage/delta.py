@@ -29,9 +29,9 @@ _PROTOCOL = {"minReaderVersion": 1, "minWriterVersion": 7, "writerFeatures": ["p
 def follow(place: Place, table: str, before: Listing, after: Listing) -> None:
     """Add a version to a table's log: the change from the files ``before`` to those ``after``.
 
-    Every tenth version gets a checkpoint. A version also gets one if the version before it is
-    missing because a writer was killed. If the log already has a version of this number, that one
-    is from a commit that was removed. The new version replaces it and gets a checkpoint.
+    Every tenth version gets a checkpoint. A version also gets one if the previous version is
+    missing because a writer was killed. If the log already has a version with the new number, that
+    version is from a removed commit. The new version then replaces it and gets a checkpoint.
     """
     log, names = _directory(table), place.names(_directory(table))
     name, checkpoint = _file(after.version, "json"), b""
@@ -56,7 +56,7 @@ def follow(place: Place, table: str, before: Listing, after: Listing) -> None:
 
 
 def renew(place: Place, table: str, newest: Listing) -> None:
-    """Remove all versions of a table's log except the newest, which gets a valid checkpoint."""
+    """Keep only the newest version of a table's log. Write a checkpoint if it has no valid one."""
     log, first = _directory(table), _file(newest.version, _CHECKPOINT)
     if first not in place.names(log) or problem(place, table, newest):
         follow(place, table, Listing(), newest)
@@ -66,7 +66,7 @@ def renew(place: Place, table: str, newest: Listing) -> None:
 
 
 def problem(place: Place, table: str, newest: Listing) -> str | None:
-    """Say what is wrong with a table's log since its last checkpoint, or return ``None``."""
+    """Check a table's log, from its last checkpoint on. Return what is wrong, or ``None``."""
     import pyarrow as pa
 
     names, after = place.names(_directory(table)), _file(newest.version + 1, "")

@@ -140,7 +140,7 @@ def lease(place: Place, name: str, what: str, fix: str) -> Iterator[None]:
         while not ended.wait(LEASE.total_seconds() / 3):
             try:
                 log.commit(place, lambda draft: _renew(draft, name, token), "", f"lock {name}")
-            except log.LeaseLost:  # in the block, the next commit raises this error
+            except log.LeaseLost:  # the block's next commit raises LeaseLost
                 return
             except Exception:  # the server is down: try again before the lease expires
                 continue
@@ -167,7 +167,7 @@ def _take(draft: Draft, name: str, token: str, what: str, fix: str) -> None:
 def _is_alive(lease: Mapping[str, object]) -> bool:
     """Return whether a lease is valid. It expires after ``LEASE``, or when its process has ended.
 
-    If it was renewed far in the future, some clock was wrong. Then it also counts as expired.
+    A lease whose time is far in the future is also invalid, because some clock was wrong.
     """
     age = datetime.now(timezone.utc) - datetime.fromisoformat(str(lease["renewed"]))
     return abs(age) < LEASE and lives(str(lease["holder"])) is not False

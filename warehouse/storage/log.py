@@ -5,9 +5,9 @@ changes. A commit creates the next version. If several writers try this at the s
 succeeds; the others apply their changes to the new state and try again. So readers see either all
 changes of a commit, even in several tables, or none. A reader stays at one version.
 
-A commit's file is compressed JSON, followed by its hash, which `zcat` ignores. The JSON also has
-the hash of each data file. A new table, or a new column that may be NULL, needs no new format. Rows
-of an older data file have NULL in such a column.
+A commit's file is compressed JSON, followed by a hash, which `zcat` ignores. The JSON contains the
+hash of each data file. The format stays the same if tables are added, or columns that may be NULL.
+Rows of older data files have NULL in an added column.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class Snapshot:
 
     @property
     def kept(self) -> list[str]:
-        """Messages about tables that no installed package declares. Such tables never change."""
+        """One message for each table that no installed package declares: it is kept as it is."""
         why = "no installed package declares it; kept as it is"
         return [f"Table {table}: {why}" for table in self.tables if table not in TABLES]
 
@@ -186,7 +186,7 @@ class Draft:
     def swap(
         self, table: str, old: Iterable[File], new: Iterable[File], kept: Iterable[File] = ()
     ) -> None:
-        """Replace ``old`` files with ``new`` and ``kept`` files. Rows in ``kept`` aren't new."""
+        """Replace ``old`` files with ``new`` and ``kept`` files. ``kept`` has only old rows."""
         new = list(new)
         added = (*kept, *new)
         gone = {file.path for file in (*old, *added)}
@@ -265,7 +265,7 @@ def _create(state: Snapshot) -> bool:
 
 
 def signed(text: bytes) -> bytes:
-    """Return the content of a commit's file: the compressed text, followed by its hash."""
+    """Return the content of a commit's file: the compressed text and the hash of these bytes."""
     body = gzip.compress(text, compresslevel=1, mtime=0)
     return body + sha256(body).hexdigest().encode()
 

@@ -68,7 +68,7 @@ class OpenWarehouse:
         command that fills this table.
 
         Raises ``BadInput`` if the warehouse is missing and ``create`` is false, if it has another
-        format, or if the directory has other files. Raises the errors of ``place_of``.
+        format, or if the directory has files but no ``MARKER``. Raises the errors of ``place_of``.
         """
         place = place_of(root)
         marker = _marker(place)
@@ -153,7 +153,7 @@ def _check_format(place: Place, marker: bytes) -> None:
 
 @contextmanager
 def reading(place: Place, path: Path) -> Iterator[None]:
-    """Turn errors in the block, which reads a data file, into ``BadInput`` that names the file.
+    """Turn errors in the block into ``BadInput``. The block reads the data file ``path``.
 
     Errors due to too little memory or disk space, or too few file handles, pass unchanged.
     """

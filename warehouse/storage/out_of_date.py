@@ -27,9 +27,9 @@ Values: TypeAlias = tuple[Any, ...]
 def delete_out_of_date(store: DataFiles, draft: Draft) -> None:
     """Delete rows of other tables that were made from rows that a draft changes.
 
-    Adds the numbers of deleted rows to ``draft.out_of_date``. A table comes after the tables that
-    it is made from, so a deletion can cause further deletions. Rows that were made from a
-    partition are kept if that partition had no files before this draft.
+    Adds the number of rows deleted in each partition to ``draft.out_of_date``. Each table is
+    checked after the tables that it is made from, so a deletion can cause further deletions. If a
+    partition had no files before this draft, rows that were made from that partition are kept.
     """
     for table in (TABLES[name] for name in TABLES if name in draft.base.tables):
         for origin in table.made_from:
@@ -50,8 +50,8 @@ def delete_out_of_date(store: DataFiles, draft: Draft) -> None:
 def to_make_again(now: Mapping[str, int], before: Mapping[str, int] | None = None) -> list[str]:
     """Return a message for each table that lost rows, with the command that makes them again.
 
-    ``now`` and ``before`` are the ``Snapshot.out_of_date`` of two versions. Rows that were already
-    deleted in the version ``before`` aren't reported.
+    ``now`` is the ``out_of_date`` of a ``Snapshot``, ``before`` that of an earlier one. Only rows
+    that were deleted between the two versions are reported.
     """
     n_rows: Counter[str] = Counter()
     for directory, n in now.items():
@@ -91,7 +91,7 @@ def _rows_of(rows: pa.Table, by: tuple[str, ...]) -> list[Values]:
 def _changed(
     store: DataFiles, origin: Origin, keys: set[Values], gone: list[File], added: list[File]
 ) -> set[Values]:
-    """Return those ``keys`` whose rows changed from the files ``gone`` to the files ``added``."""
+    """Return the ``keys`` whose rows in the files ``gone`` differ from those in ``added``."""
     import duckdb
     import pyarrow as pa
     import pyarrow.dataset as ds

@@ -5,8 +5,8 @@ Names of files are relative paths with ``/``, percent-encoded (see ``paths.segme
 Arrow don't notice a flipped bit, so a data file's hash is checked before the file is used.
 
 Data files of an object store (s3://, gs://, az://) are read from copies in the user's cache
-directory. Unfinished work is there too, or in the directory that ``PLUMBLINE_WORK`` names. Spark
-executors on other machines must share that directory.
+directory. Unfinished work is there as well, unless ``PLUMBLINE_WORK`` names a directory for it.
+Spark executors on other machines must be able to use the directory of unfinished work.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ class Unit:
 
 @dataclass(frozen=True)
 class File:
-    """A data file of a table. ``units`` are the published units that its rows belong to, in order.
+    """A data file of a table. ``units`` lists the units of its rows, in the order of the rows.
 
     ``columns`` is the table's ``columns_id`` at the time of writing. ``partition`` has the values
     of the table's partition columns. ``written_ms`` is a Unix time in milliseconds.
@@ -79,8 +79,8 @@ class File:
 class Listing:
     """All data files of a table as of one commit.
 
-    ``version`` is 0 for the first files of a table, and increases when the table changes. It is -1
-    if the table never had files. ``columns`` are the columns that the table had at that commit.
+    ``version`` is -1 if the table never had files, and 0 when it gets its first files. Each later
+    change adds 1. ``columns`` are the columns that the table had at that commit.
     """
 
     version: int = -1
@@ -153,7 +153,7 @@ class Disk:
             return []
 
     def walk(self) -> Iterator[tuple[str, float]]:
-        """Yield each file's name and time of change (Unix seconds). Skip unfinished work."""
+        """Yield each file's name and change time (Unix time). Skip ``_staging`` and ``_work``."""
         for folder, folders, names in os.walk(self.root):
             here = Path(folder).relative_to(self.root)
             if here == Path():
@@ -301,8 +301,8 @@ def _store(address: str) -> Any:
 def _one_line_errors(root: Path, name: str = "", *, writes: bool = False) -> Iterator[None]:
     """Turn the server's errors in the block into one-line errors.
 
-    A refused request becomes ``BadInput``, and a failing server ``Interrupted``. If the block reads
-    the file ``name`` and it doesn't exist, ``FileNotFoundError`` passes unchanged.
+    The error is ``Interrupted`` if the server fails, and ``BadInput`` if the server refuses the
+    request. If the block reads the file ``name``, a ``FileNotFoundError`` passes unchanged.
     """
     from obstore.exceptions import BaseError
 
@@ -311,7 +311,7 @@ def _one_line_errors(root: Path, name: str = "", *, writes: bool = False) -> Ite
     except (BaseError, FileNotFoundError) as e:
         if isinstance(e, FileNotFoundError) and name and not writes:
             raise
-        # The line starts with the request and its duration. Leave these out.
+        # Leave out the start of the message: the request and its duration.
         line = str(e).splitlines()[0]
         reason = hidden(line.partition(" - ")[2] or line)[:300]
         fix = "check the address, and the keys in the environment: docs/corpora.md"

@@ -62,7 +62,7 @@ class Staged:
 
 
 class Store(DataFiles):
-    """A warehouse at its newest commit, or pinned to one version and then read-only."""
+    """A warehouse that can be read and changed. If pinned to a version, it can only be read."""
 
     def __init__(self, place: Place, at: Snapshot | None = None) -> None:
         super().__init__(place, at)
@@ -96,10 +96,10 @@ class Store(DataFiles):
             log.commit(self.place, change_all, run_id, about)
 
     def publish(self, table: str, rows: Rows, *, unit: str, run_id: str) -> None:
-        """Publish rows of one partition under the name ``unit``. Replace old rows of this name.
+        """Publish rows of one partition under the name ``unit``.
 
-        All rows must have the same values in the partition columns. If there are no rows,
-        nothing changes.
+        Rows that the partition already has under this name are replaced. All rows must have the
+        same values in the partition columns. If there are no rows, nothing changes.
         """
         data = cast(TABLES[table], rows)
         if data.num_rows == 0:
@@ -149,10 +149,10 @@ class Store(DataFiles):
         self._replace("drop", table, partition, [], run_id)
 
     def restore(self, version: int, run_id: str) -> None:
-        """Restore all declared tables, except ``run``, to their state at a version.
+        """Restore all tables, except ``run``, to their state at a version.
 
-        Raises the errors of ``pinned``, and ``BadInput`` if a file is unreadable or has
-        changed since it was published. After an error, nothing is changed.
+        Tables that no installed package declares stay as they are. Raises the errors of ``pinned``,
+        and ``BadInput`` if a file is unreadable or damaged. After an error, nothing is changed.
         """
 
         def change(draft: Draft) -> None:

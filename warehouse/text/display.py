@@ -65,10 +65,10 @@ _KNOWN = {
     "low_nats": Display("low, nats", 1, 3, True),
     "high_nats": Display("high, nats", 1, 3, True),
     "seconds": Display("seconds", 1, 1),
-    "n_word": Display("occurrences"),  # the heading "word" is taken
+    "n_word": Display("occurrences"),  # the column `word` has the heading "word"
     "n_pair": Display("co-occurrences"),
     "per_million": Display("per million", 1, 1),
-    "clusters": Display("interval over"),  # values such as "frame, word"
+    "clusters": Display("interval over"),  # its values are texts such as "frame, word"
     "z": Display("z", 1, 1, True),
 }
 _SHARE = re.compile(r"(^|[_ ])(share|gas|gain)(_|$)")

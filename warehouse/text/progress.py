@@ -70,7 +70,7 @@ class _Step:
         self.n_done = self.n_all = 0
         self.note = ""
         self.rate = 0.0
-        self.first: tuple[int, float] | None = None  # number done and time at the first update
+        self.first: tuple[int, float] | None = None  # n_done and time of the first update
 
     def update(self, n_done: int, n_all: int, /, note: str = "") -> None:
         now = _clock()

@@ -65,7 +65,7 @@ Amount: TypeAlias = Annotated[float, Field(ge=0, allow_inf_nan=False)]
 
 
 def one_of(*names: str) -> AfterValidator:
-    """Return a validator for a text or for a table's keys. It accepts only ``names``."""
+    """Return a validator that accepts only ``names``. Use it for texts and for a table's keys."""
 
     def check(text: str) -> str:
         if text not in names:
@@ -108,12 +108,12 @@ def checked(kind: type[Kind], content: Mapping[str, Any], what: str, **fixed: ob
 
 
 def _table_of(value: object) -> dict[str, str]:
-    """Convert a date or time to a dictionary, which a text field doesn't accept."""
+    """Convert a date or time to a dictionary, because text fields reject dictionaries."""
     return {type(value).__name__: str(value)}
 
 
 def read(file: Path | Traversable, what: str = "", fix: str = "") -> dict[str, Any]:
-    """Read a TOML file. Errors name it ``what``. ``fix`` is the advice for a missing file.
+    """Read a TOML file. Messages call the file ``what``. If it is missing, they advise ``fix``.
 
     Raises ``UsageProblem`` if the file doesn't exist, ``BadInput`` if it isn't TOML in UTF-8.
     """
@@ -122,7 +122,7 @@ def read(file: Path | Traversable, what: str = "", fix: str = "") -> dict[str, A
 
 
 def read_text(file: Path | Traversable, what: str, fix: str = "") -> str:
-    """Read UTF-8 text. Raises ``UsageProblem`` if it's missing, ``BadInput`` if unreadable."""
+    """Read a UTF-8 file. Raises ``UsageProblem`` if it's missing, ``BadInput`` if unreadable."""
     try:
         return (content(file) if isinstance(file, Path) else file.read_bytes()).decode()
     except FileNotFoundError:
@@ -134,9 +134,9 @@ def read_text(file: Path | Traversable, what: str, fix: str = "") -> str:
 def named_text(parts: Registry, name: str) -> tuple[str, str, str]:
     """Find a file by its registered name, or by a path that ends in ``.toml``.
 
-    Returns the name, the file's text, and what messages call the file. For a path, the name is the
-    path's stem. Raises the errors of ``read_text`` and ``Registry.text``. Also raises
-    ``UsageProblem`` if the stem is a registered name.
+    Returns the name, the file's text, and a subject for messages, such as ``language fr``. If
+    ``name`` is a path, the returned name is the path's stem. Raises the errors of ``read_text`` and
+    ``Registry.text``. Also raises ``UsageProblem`` if the stem is a registered name.
     """
     path, what = Path(name), f"{parts.noun} {name}"
     if path.suffix != ".toml":

@@ -1,7 +1,7 @@
 """Load word lists from TOML files, in this directory or at a path that a user gives.
 
 A list has pairs of words, such as she/he. The two words of a pair belong to two groups, such as
-female and male. Each pair has a weight, used in the mean over all pairs. A list may also have
+female and male. Each pair has a weight, which is used when pairs are averaged. A list may also have
 unpaired words, which are counted too. docs/extend.md says how other packages can add lists.
 """
 
@@ -32,7 +32,7 @@ Word: TypeAlias = Annotated[str, AfterValidator(one_word)]
 
 @toml_table
 class WordPair:
-    """Two words, one from each group. The mean over all pairs uses ``weight`` (at least 0)."""
+    """Two words, one from each group. ``weight`` (at least 0) is used when pairs are averaged."""
 
     a: Word
     b: Word
@@ -56,7 +56,7 @@ GENDERS = ("female", "male")
 class WordList:
     """A named list of word pairs and unpaired words, with its source.
 
-    The pairs' first words are one group, and their second words another. ``groups`` names both.
+    ``groups`` has two names: one for the first words of all pairs, one for the second words.
     """
 
     name: str
@@ -92,7 +92,7 @@ class WordList:
         return hashlib.sha256(json.dumps(content).encode()).hexdigest()[:12]
 
     def rows(self, corpus: str) -> list[dict[str, object]]:
-        """Return this list as rows of the table ``word_list`` that belong to ``corpus``."""
+        """Return this list as rows of the table ``word_list``, for the corpus ``corpus``."""
         fixed = {"corpus": corpus, "word_list": self.name, "source": self.source}
         groups = dict(zip(("group_a", "group_b"), self.groups or (), strict=False))
         entries: list[dict[str, object]] = [

@@ -68,7 +68,7 @@ class CausalModel(TextReader):
         ]
 
     def _sample(self, prompt: Tokens | str, new: Tokens | str) -> Sample:
-        """Return a sample with these new tokens. A string, if given, becomes its ``problem``."""
+        """Return the sample. If ``prompt`` or ``new`` is a string, it becomes the ``problem``."""
         if isinstance(prompt, str):
             return Sample(problem=prompt)
         if isinstance(new, str):
@@ -79,11 +79,7 @@ class CausalModel(TextReader):
         return Sample(self._text_after(prompt, tokens), finish, len(tokens))
 
     def _text_after(self, prompt: Tokens, new: Tokens) -> str:
-        """Return the text of the new tokens.
-
-        The tokens are decoded together with the prompt, because decoding them alone can lose a
-        leading space.
-        """
+        """Return the text of ``new``. Decoding ``new`` alone could lose its leading space."""
         return self.text_of((*prompt, *new))[len(self.text_of(prompt)) :]
 
     @cached_property
@@ -96,7 +92,7 @@ class CausalModel(TextReader):
 
     @cached_property
     def ends(self) -> frozenset[int]:
-        """Ids of the end tokens, taken from the first of three sources that has any."""
+        """Ids of the end tokens, from generation settings, else configuration, else tokenizer."""
         settings = self._generation_settings or GenerationConfig.from_model_config(self.config)
         for ids in (settings.eos_token_id, self.config.eos_token_id, self.tokenizer.eos_token_id):
             if ids is not None:

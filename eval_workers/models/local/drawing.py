@@ -97,7 +97,7 @@ def chosen(
     scores = _filters(options)(None, logits)
     sums = scores.softmax(dim=-1).double().cumsum(dim=-1)
     totals = sums[:, -1]
-    # Rounding could make the target equal to the total, and draw a token of probability 0.
+    # If rounding made a target equal to its total, a token of probability 0 could be chosen.
     target = torch.minimum(chance * totals, torch.nextafter(totals, torch.zeros_like(totals)))
     return torch.searchsorted(sums, target[:, None], right=True)[:, 0]
 
@@ -115,11 +115,11 @@ def _filters(options: SamplingOptions) -> LogitsProcessorList:
 
 
 class _TopP(TopPLogitsWarper):
-    """The top-p filter of transformers, made faster by sorting only the likeliest tokens of a row.
+    """A faster version of transformers' top-p filter. It sorts only the likeliest tokens.
 
     With a small model, sorting the whole vocabulary would take a third of the run time. The tokens
     that the filter keeps are called the nucleus. If rounding or equal logits could change the
-    nucleus, the whole row is sorted.
+    nucleus, the whole vocabulary is sorted.
     """
 
     def __call__(self, input_ids: Any, scores: torch.Tensor) -> torch.Tensor:
@@ -131,8 +131,8 @@ class _TopP(TopPLogitsWarper):
         in_nucleus = before < self.top_p
         last = (in_nucleus.sum(dim=-1, keepdim=True) - 1).clamp(min=0)
         edge = values.gather(1, torch.cat([last, (last + 1).clamp(max=_LIKELY - 1)], dim=1))
-        # ``edge`` has the values of the last token in the nucleus and of the next token. If all
-        # ``_LIKELY`` tokens are in the nucleus, the two values are equal, and the row is sorted.
+        # ``edge`` has the logits of two tokens: the last in the nucleus, and the next. If all
+        # ``_LIKELY`` tokens are in the nucleus, both logits are equal, and all tokens are sorted.
         doubt = (edge[:, 0] == edge[:, 1]) | ((before - self.top_p).abs() < _ROUNDING).any(dim=-1)
         kept_values = values.masked_fill(~in_nucleus, self.filter_value)
         filtered = torch.full_like(scores, self.filter_value).scatter(1, places, kept_values)

@@ -111,7 +111,7 @@ class MaskedModel(TextReader):
 
     @torch.inference_mode()
     def _pass(self, copies: list[_Copy]) -> list[float]:
-        """Read masked copies of equal length. Return log p (nats) of the token that each scores."""
+        """Read masked copies of equal length. Return log p (nats) of each copy's scored token."""
         model = self.weights.model
         inputs, places, tokens = (
             torch.tensor(part, device=model.device) for part in zip(*copies, strict=True)

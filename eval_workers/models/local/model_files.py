@@ -63,9 +63,9 @@ def read_files(model: str, options: ModelOptions) -> Files:
 
     A hub revision is pinned to its commit, because a branch can move, even during a run.
 
-    Raises ``BadInput`` if the model can't be loaded, isn't a language model or is an adapter. Also
-    raises ``BadInput`` if the adapter is for another model, or if the configuration claims an
-    impossible number of layers.
+    Raises ``BadInput`` if the model can't be loaded, isn't a language model or is itself an
+    adapter. Also raises ``BadInput`` if ``options.adapter`` was trained on another revision of the
+    model, or if the configuration claims an impossible number of layers.
     """
     adapter = find_adapter(options.adapter) if options.adapter is not None else None
     silence()
@@ -165,7 +165,7 @@ def load_model(files: Files, options: ModelOptions) -> Any:
         )
     is_quantised = options.quantisation or saved_quantisation(files.config)
     if is_quantised:
-        settings["device_map"] = {"": device}  # quantised weights can't be moved afterwards
+        settings["device_map"] = {"": device}  # quantised weights can't be moved after loading
     model, info = load_part(files.source, auto_class(files.kind).from_pretrained, **settings)
     check_complete(files.source, info)
     model = model if is_quantised else model.to(device)

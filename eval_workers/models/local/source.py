@@ -152,7 +152,7 @@ def check_reachable(source: Source) -> None:
 
 
 def pinned(source: Source, filename: str, what: str) -> Source:
-    """Return the source at the commit of its file ``filename``. Errors call the source ``what``."""
+    """Return the source at the commit of ``filename``. ``what`` names the source in errors."""
     path = load_part(source, cached_file, filename=filename)
     commit = extract_commit_hash(str(path), None)
     if commit is None:

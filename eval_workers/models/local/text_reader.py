@@ -114,9 +114,9 @@ class TextReader:
     def _context(self) -> tuple[str, int]:
         """Return where the BOS comes from, and the id of the BOS.
 
-        The first source that names a BOS decides: ``--bos``, tokenizer, configuration, convention.
-        The configuration's BOS is used only if it is a special token of the tokenizer. Otherwise
-        its id may be a default of the model's type and stand for an ordinary word here. Raises
+        The first source that names a BOS decides: ``--bos``, the tokenizer, the configuration, or
+        ``_BOS_CONVENTIONS``. The configuration's BOS is used only if it is a special token of the
+        tokenizer, because a default of the model's type may be the id of an ordinary word. Raises
         ``UsageProblem`` if no BOS is found, or if ``--bos`` isn't a token.
         """
         what, tokenizer = f"model {self.source.name}", self.tokenizer
@@ -189,9 +189,10 @@ class TextReader:
         return frame
 
     def known_ids(self, texts: Sequence[str], read_as: str = "") -> list[Tokens | str]:
-        """Encode texts as ``encoded`` does, and refuse tokens that the model has no weights for.
+        """Return each text's token ids without BOS, or the reason why it can't be scored.
 
-        Loads the weights. Raises ``BadInput`` if the model has no weights for BOS.
+        A text can't be scored if the model has no weights for one of its tokens. Loads the weights.
+        Raises ``BadInput`` if the model has no weights for BOS.
         """
         n_embedded = self.weights.n_embedded
         if self._bos >= n_embedded:
@@ -203,10 +204,10 @@ class TextReader:
     def encoded(
         self, texts: Sequence[str], read_as: str = "", n_tokens: int | None = None
     ) -> list[Tokens | str]:
-        """Return each text's token ids without BOS, or the text's problem.
+        """Return each text's token ids without BOS, or the reason why it can't be scored.
 
-        See ``ids`` for ``read_as``, and ``_usable`` for the problems. Token ids must be below
-        ``n_tokens`` (default: the vocabulary size in the configuration).
+        ``read_as`` names the tokenizer's parameter for texts (default: ``scored_as``). Token ids
+        must be below ``n_tokens`` (default: the vocabulary size in the configuration).
         """
         n_tokens = n_tokens or int(self.config.get_text_config().vocab_size)
 
@@ -229,7 +230,7 @@ class TextReader:
     def ids(self, texts: list[str], read_as: str = "") -> list[list[int]]:
         """Return the token ids of each text, without the special tokens around a text.
 
-        The texts are passed to the tokenizer's parameter ``read_as`` (default: ``scored_as``).
+        ``read_as`` names the tokenizer's parameter for texts (default: ``scored_as``).
         """
         given: dict[str, Any] = {read_as or self.scored_as: texts}
         return list(self.tokenizer(**given, add_special_tokens=False, verbose=False)["input_ids"])

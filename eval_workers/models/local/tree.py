@@ -23,7 +23,7 @@ _STEP = {"cpu": 1, "cuda": 64}
 
 @dataclass(frozen=True)
 class Tree:
-    """A tree of token sequences. Its nodes are numbered from 0, which is BOS.
+    """A tree of token sequences. Its nodes are numbered from 0. Node 0 is BOS.
 
     Attributes:
         tokens: the token of each node.
@@ -54,7 +54,7 @@ def n_shared(first: Tokens, second: Tokens) -> int:
 def of_trees(sequences: Iterable[Tokens], n_nodes: int) -> Iterator[list[Tokens]]:
     """Split sorted sequences into groups that form trees of at most ``n_nodes`` nodes.
 
-    Each group is as long as possible. A sequence that is too long forms a larger tree alone.
+    Each group has as many sequences as fit. A sequence that is too long forms a larger tree alone.
 
     >>> list(of_trees([(1, 2, 3), (1, 2, 4), (1, 5, 6), (7, 8)], 4))
     [[(1, 2, 3), (1, 2, 4), (1, 5, 6)], [(7, 8)]]

@@ -1,8 +1,8 @@
 """Compute the log-probabilities of given tokens with a causal model, and draw new tokens.
 
-If the architecture accepts any mask and positions, a forward pass reads trees of texts (see
-``local.tree``). Otherwise it reads texts with equal numbers of tokens. On a CPU, neither way needs
-padding. In a small model, the output layer takes most of the time. So it runs once per tree node,
+If the architecture accepts custom attention masks and positions, a forward pass reads trees of
+texts (see ``local.tree``). Otherwise it reads texts with equal numbers of tokens. On a CPU, no text
+is padded. In a small model, the output layer takes most of the time. So it runs once per tree node,
 not once for each text that shares the node.
 """
 
@@ -91,7 +91,7 @@ class Weights:
 
     @cached_property
     def longest_in_tree(self) -> int:
-        """Maximum number of tokens of each text in a tree; 0 if the model can't read trees."""
+        """Largest number of tokens that a text in a tree may have; 0 if trees can't be read."""
         rotary = getattr(self.config, "rope_parameters", None) or {}
         if self.config.model_type not in TREE_TYPES or rotary.get("rope_type") in _ROTARY_STATE:
             return 0
@@ -103,8 +103,8 @@ class Weights:
         """Maximum number of forward passes that may run at the same time.
 
         This is 1 on a GPU, because a single pass keeps a GPU busy. It is also 1 for quantised
-        models, and for models that can't read trees. Some of these models change their rotary
-        frequencies during a pass. This would disturb other passes.
+        models, and for models that can't read trees. Some models that can't read trees change
+        their rotary frequencies during a pass, which would disturb other passes.
         """
         is_quantised = self.options.quantisation or saved_quantisation(self.config)
         is_plain = not is_quantised and self.longest_in_tree > 0
@@ -139,10 +139,10 @@ class Weights:
     def _predicted(
         self, hidden: torch.Tensor, nodes: torch.Tensor, tokens: torch.Tensor
     ) -> torch.Tensor:
-        """Return log p (nats, float32) of each of ``tokens``.
+        """Return log p (nats, float32) of each token in ``tokens``.
 
-        For each token, ``nodes`` gives the row of ``hidden`` that predicts the token. If possible,
-        the vocabulary is split into blocks. On a CPU, the logits of a block fit into the cache.
+        Row ``nodes[k]`` of ``hidden`` predicts ``tokens[k]``. Logits are computed for one part of
+        the vocabulary at a time, if possible. On a CPU, the logits of a part fit into the cache.
         """
         output, values = self.model.get_output_embeddings(), torch.empty_like(tokens).float()
         totals, start = [], 0
@@ -199,7 +199,7 @@ class Weights:
 
         If the model can't read trees, all prompts of a group have the same length.
         """
-        # Divide the samples equally among the lanes. A few more samples hardly slow a pass down.
+        # Aim for one group per lane: a pass with a few more samples takes hardly any longer.
         most = min(-(-len(draws) // self.n_lanes), self.batch_tokens)
         part: list[_Draw] = []
         for item in sorted(draws, key=lambda item: (len(item[0]), item)):
@@ -257,7 +257,7 @@ def logprobs_of(logits: torch.Tensor, tokens: torch.Tensor) -> torch.Tensor:
 
 
 def _logits_of(output: Any, hidden: torch.Tensor, n_logits: int) -> Iterator[torch.Tensor]:
-    """Yield about ``n_logits`` float32 logits at a time, for consecutive parts of the vocabulary.
+    """Yield float32 logits for one part of the vocabulary at a time, about ``n_logits`` per part.
 
     A layer that is quantised or has an adapter can't be split, so all its logits come at once.
     """

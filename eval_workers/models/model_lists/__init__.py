@@ -9,7 +9,7 @@ fields::
     name = "Pythia 70M"           # optional: models with the same name are versions of one model
     n_parameters = 70_426_624     # optional: for released scores, which don't say the model's size
 
-A file may also have other content, such as settings. ``FILE#model`` then names its list.
+A list in a file with other content, such as settings, is called ``FILE#model``.
 """
 
 from __future__ import annotations

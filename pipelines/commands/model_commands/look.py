@@ -110,7 +110,7 @@ class Look(DataOption, OutOption, Command):
         parts.do(parts.evaluate())
         shown = [row["label"] for row in rows_of(context.store, _LABELS)]
         about = tuple(map(glob.escape, shown)) if has_scores else ()
-        parts.do(parts.report(model=about))
+        parts.do(parts.report(lambda: {"model": about}))
         (name,) = (model.name for model in parts.plan.models)
         scored = parts.results.get(f"score {name}")
         if scored and data is not None:

@@ -36,6 +36,7 @@ _TEXT = {
 }
 _THEME: dict[str, Any] = {
     "background": "transparent",
+    "padding": {"left": 5, "top": 5, "right": 12, "bottom": 5},  # or the last label is cut off
     "font": "system-ui, 'DejaVu Sans', sans-serif",
     "mark": {"aria": False},
     "view": {"stroke": None},

@@ -1,6 +1,11 @@
 -- grain: option x key: what a report can be narrowed to, with the name to show
+-- Sets of prompts are listed as benchmarks.
 SELECT 'benchmark' AS option, benchmark AS key, benchmark AS name
-FROM (SELECT benchmark FROM pair_score UNION SELECT benchmark FROM metric_value)
+FROM (
+    SELECT benchmark FROM pair_score
+    UNION SELECT benchmark FROM metric_value
+    UNION SELECT probe_set FROM probe_prompt
+)
 WHERE benchmark <> ''
 UNION ALL
 SELECT 'model', model_key, label FROM model_label

@@ -46,8 +46,10 @@ compared AS (
     SELECT
         unnest(c.subject), n AS n_pairs, reference_mean, reference_mean + value AS model_mean,
         value AS difference, n_clusters,
-        if(c.subject.measure = 'us', bonett_price(share_above, share_below, n_star, -t), mean_low(value, se, t, -2, 2)) AS low,
-        if(c.subject.measure = 'us', bonett_price(share_above, share_below, n_star, t), mean_high(value, se, t, -2, 2)) AS high,
+        -- If the difference is the same in every pair, each cluster counts as one independent row.
+        if(se > 1e-9 OR value = 0, 'infinity'::DOUBLE, n_clusters) AS n_rows,
+        if(c.subject.measure = 'us', bonett_price(share_above, share_below, n_star, -t), mean_low(value, se, t, -2, 2, n_rows)) AS low,
+        if(c.subject.measure = 'us', bonett_price(share_above, share_below, n_star, t), mean_high(value, se, t, -2, 2, n_rows)) AS high,
         if(c.subject.measure = 'us', 1, 100) AS scale
     FROM clustered('figure') AS c
     JOIN referred USING (subject)
