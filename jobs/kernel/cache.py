@@ -1,7 +1,7 @@
 """Cache compiled functions on disk, and let only one process at a time compile a function.
 
-Numba's own cache has two problems. It checks only the source file of a cached function. So Numba
-misses changes in other files whose functions it calls. Also, its directory depends on the path of
+Numba's own cache has two problems. First, it checks only the source file of a cached function. But
+the function also calls functions in other files. Second, the cache directory depends on the path of
 the source file. On a cluster, this path differs for every application. Here the directory's name is
 a hash of all kernel sources.
 """

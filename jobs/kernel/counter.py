@@ -38,7 +38,7 @@ class ShardCounts:
     Attributes:
         n_tokens: word tokens before the stop filter.
         n_kept_tokens: word tokens after the stop filter.
-        n_pairs: co-occurrences of any two words, not only of words and targets.
+        n_pairs: co-occurrences of any two kept words, not only of a word and a target.
     """
 
     n_documents: int
@@ -59,14 +59,14 @@ Spill = Callable[[str, pa.Table], None]
 
 
 class Counter:
-    """Counts the words and pairs of documents.
+    """Counts the words of documents and the pairs of words that co-occur.
 
     Args:
         targets: words whose pairs are counted. If all pairs are counted, the targets only specify
             which stop words to keep.
-        options: how pairs are counted. With ``evidence``, ``spill`` also gets the documents.
-        spill: function that gets tables of counts. It is called at the end, and before memory runs
-            out. If a word or pair is in several tables, the reader must add up its counts.
+        options: counting options. With ``evidence``, documents are also passed to ``spill``.
+        spill: function to which tables of counts are passed, at the end and before memory runs out.
+            If a word or pair is in several tables, its counts must be added up.
         limits: limits on the counter's memory.
 
     >>> from plumbline.jobs.kernel.corpus_options import CorpusOptions
@@ -117,7 +117,7 @@ class Counter:
         self._n_drained = 0
 
     def feed_lines(self, block: NDArray[np.uint8], end: int) -> None:
-        """Count the documents in the JSON lines block[:end]. SLACK readable bytes must follow."""
+        """Count the documents in the JSON lines block[:end], which SLACK more bytes must follow."""
         reader, start = self._reader, address(block)
         reader.next, reader.n_lines, reader.first_row = start, 0, self._n_rows
         sources = self._documents.sources.state
@@ -185,7 +185,7 @@ class Counter:
         return counts
 
     def _count(self) -> None:
-        """Count the texts in the buffer, except a last word that the next bytes may continue."""
+        """Count the texts in the buffer. Keep the last word if later text may continue it."""
         reader, words, ids = self._reader, self._words.state, self._ids
         start = at = int(reader.texts)
         end = start + _whole_characters(self._texts, int(reader.n))
@@ -234,7 +234,7 @@ class Counter:
         return int(pairs.n_kept + pairs.n_gone + pairs.tallied - pairs.start)
 
     def _make_room(self, table: Words | TargetPairs | AllPairs, need: int) -> None:
-        """Let a table grow. If that would exceed the memory limit, drain all counts instead."""
+        """Enlarge a table. If that would exceed the memory limit, pass all counts to ``spill``."""
         is_over = self._n_bytes + table.growth(need) > self._limits.n_bytes
         # Draining frees memory only if something was counted since the last drain.
         if is_over and self._n_tallied > self._n_drained:
