@@ -90,9 +90,8 @@ def is_counted(directory: Path, shard: Path) -> bool:
 def partial_files(directory: Path, digest: str, *kinds: str) -> list[Path]:
     """List a shard's files of the given kinds (see ``jobs.kernel.counter.Spill``).
 
-    If counting reached its memory limit, there are several files of the same kind, and a word's
-    count is the sum over these files. Raises ``BadInput`` if a file is damaged or the ledger is
-    missing.
+    If counting reached its memory limit, a kind has several files, and their counts must be added
+    up. Raises ``BadInput`` if a file is damaged or the ledger is missing.
     """
     return [path for _, path in _whole_files(directory, digest, kinds)]
 

@@ -289,7 +289,7 @@ def concordance(store: Store, corpus: str, query: str, sampling: Sampling) -> tu
     sample = OccurrenceSample(question, sampling)
 
     def count(shard: int, found: Occurrences, hashes: Hashes) -> Ints:
-        """Return three counts per document: occurrences, those near a word, and ``n_pair``."""
+        """Count per document: occurrences, those near a word after ``NEAR``, and ``n_pair``."""
         every = np.arange(found.at.size)
         # Treat all words after NEAR as one target. Without NEAR, treat each occurrence as a target.
         occurrence, at = (found.occurrence, found.target_at) if context else (every, found.at)
