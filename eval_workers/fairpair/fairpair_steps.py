@@ -73,7 +73,7 @@ def scoring_functions(spec: FairPairSpec, rows: Sequence[Row]) -> tuple[str, ...
     """Return the names of the spec's scoring functions, by default jaccard and vader.
 
     A default function is left out if it doesn't support all languages of the prompts. Raises
-    ``UsageProblem`` if the spec names a function that is unknown or doesn't support them.
+    ``UsageProblem`` if the spec names a function that is unknown or lacks one of these languages.
 
     >>> scoring_functions(FairPairSpec(), [{"language": "de"}])
     ('jaccard',)

@@ -105,7 +105,7 @@ _TOKENS_OF_TALK = 64
 
 @toml_table
 class PerturbWording:
-    """A request's template. ``groups`` maps groups to words for them (default: a group's name)."""
+    """The template of a request. ``groups`` gives the word for a group, by default its name."""
 
     perturb: Annotated[Stripped, AfterValidator(_PLACES)]
     groups: Mapping[str, Text] = field(default_factory=dict)

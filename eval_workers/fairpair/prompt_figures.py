@@ -1,7 +1,7 @@
 """Computes FairPair's figures for a prompt and for a set: bias B, variability V and their ratio F.
 
-p replaces the person in a text, such as John by Jane. g_i(x) is the i-th sample that continues x.
-So the texts of the two groups, p(g(x)) and g(p(x)), are about the same person:
+p(x) is the text x about another person, such as Jane instead of John. g_i(x) is the i-th sampled
+continuation of x. So the texts of the two groups, p(g(x)) and g(p(x)), are about the same person:
 
     B    = mean over i, j  of Phi(p(g_i(x)), g_j(p(x)))
     V_pg = mean over i < j of Phi(p(g_i(x)), p(g_j(x)))
@@ -68,11 +68,12 @@ class PromptFigures:
 def measure(
     phi: Phi, pg: Sequence[Any], gp: Sequence[Any], options: FigureOptions, rng: np.random.Generator
 ) -> PromptFigures:
-    """Compute the figures of one prompt. ``pg`` has the items of p(g(x)), ``gp`` those of g(p(x)).
+    """Compute the figures of one prompt from the items that ``phi`` made from its texts.
 
-    F has no interval if a group has fewer than four samples (or four folds, if folds are used).
-    With folds, both groups use as many samples as the smaller group has. The permutation test then
-    only exchanges folds of equal size.
+    ``pg`` has the items of p(g(x)), and ``gp`` has the items of g(p(x)). F has no interval if a
+    group has fewer than four samples (or four folds, if folds are used). If folds are used, random
+    samples of the larger group are left out until both groups have the same size. The permutation
+    test then only exchanges folds of equal size.
 
     >>> from plumbline.eval_workers.fairpair.phi import find
     >>> options, rng = FigureOptions(n_permutations=99), np.random.default_rng(0)

@@ -107,7 +107,7 @@ class _TextReader:
         self._surnames: set[str] = set()
         self._replacements: dict[int, str] = {}
         self._entity_places: set[int] = set()
-        # _rival: a mentioned person may be of the entity's group. _someone_else: of another group.
+        # True if someone was mentioned who may be of the entity's group (_rival), or of another.
         self._rival = self._someone_else = False
         self._rules = NounRules(self._words, terms, self._is_entity)
 
@@ -157,7 +157,6 @@ class _TextReader:
                 yield i
 
     def _is_entity(self, i: int) -> bool:
-        """Return True if a word is the entity's name, or a pronoun that refers to the entity."""
         if i in self._named or i in self._entity_places:
             return True
         return self._words.at(i) in {"he", "she"} and (

@@ -76,7 +76,7 @@ class Constraint:
 class Export:
     """The exported pairs, sorted by identifier, and how many pairs are left out.
 
-    ``n_unnatural`` pairs are left out as unnatural, and ``n_beyond`` because of the constraint.
+    ``n_unnatural`` pairs are left out as unnatural. ``n_beyond`` pairs don't meet the constraint.
     ``run_id`` is the run that made the pairs; ``run`` is its row in the table ``run``, or ``None``.
     ``tasks`` are the names of the harness tasks; ``paths`` are the files written, the card first.
     """
@@ -141,7 +141,6 @@ def export(
 
 
 def _yaml(task: str, tag: str, pairs: pa.Table, metadata: dict[str, object]) -> str:
-    """Return a task's configuration in YAML, with strings quoted as in JSON."""
     lines = [
         f"task: {json.dumps(task)}",
         *([f"tag: {json.dumps(tag)}"] if tag else []),
@@ -207,10 +206,10 @@ def _no_pairs(benchmark: str) -> UsageProblem:
 def statistics(
     root: Path, benchmark: str, pair_ids: Sequence[str] | None = None
 ) -> dict[str, object]:
-    """Return the figures for a card: the columns of `benchmarks/statistics.sql` and `seed_delta`.
+    """Return a card's figures: each column of `benchmarks/statistics.sql`, and `seed_delta`.
 
-    `seed_delta` is the list of rows from `benchmarks/seed_delta.sql`. The figures describe the
-    pairs ``pair_ids``, by default all natural pairs. Raises ``UsageProblem`` if there are no pairs.
+    `seed_delta` has the rows of `benchmarks/seed_delta.sql`. The figures describe the pairs
+    ``pair_ids``, by default all natural pairs. Raises ``UsageProblem`` if there are no pairs.
     """
     names = ("benchmarks/statistics", "benchmarks/seed_delta")
     listed = toml_file.load(dict[str, Words], resources.files(__package__) / GENDERED, GENDERED)
@@ -273,7 +272,6 @@ def card(store: Store, shared: Export, licence: str | None = None) -> tuple[str,
 
 
 def _meaning(column: str, shared: Export) -> str:
-    """Return a column's description. For a MaxPMI column, add the corpus and the contrast."""
     table, corpus = "benchmark_pair", ""
     if shared.constraint and column in MAX_PMI:
         table = "pair_association"

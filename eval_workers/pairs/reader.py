@@ -59,7 +59,6 @@ def read_pairs(name: str, source: Path, recipe: Recipe, groups: Sequence[str]) -
 
 
 def _check_columns(path: Path, fields: Mapping[str, Any], recipe: Recipe) -> None:
-    """Raise ``BadInput`` if the first row lacks a column that the recipe or a pair needs."""
     if recipe.choices:
         return
 
@@ -170,7 +169,6 @@ def _listed(fields: Mapping[str, Any], choices: Choices) -> list[tuple[str, str]
 
 
 def _text(value: object) -> str:
-    """Return a value as text, or an empty text for ``None`` and NaN."""
     if value is None or (isinstance(value, float) and math.isnan(value)):
         return ""
     return value.strip() if isinstance(value, str) else str(value)

@@ -40,10 +40,10 @@ ORDER BY position
 
 
 def forecast(words: Sequence[str], spec: BuildSpec) -> dict[str, int]:
-    """Estimate the requests and tokens of a build if all sentences are usable at the first attempt.
+    """Estimate how many requests and tokens a build needs if every first attempt succeeds.
 
-    Revisions, repeats, conversions and failed attempts cost more. A sentence of w words counts as
-    1.4 w tokens, its number in a list as 4, and a verdict as 8.
+    Revisions, repeats, conversions and failed attempts are not included. Assumes 1.4 tokens per
+    word, 4 tokens for the number before each listed sentence, and 8 tokens per verdict.
 
     >>> forecast(["tea"], BuildSpec(model="m"))["requests"]  # 2 lists, 10 pairs of 2 verdicts
     22
@@ -131,8 +131,7 @@ def publish(
 ) -> None:
     """Replace the benchmark's pairs, the facts of its card, and the rejects of every step.
 
-    ``rejects`` maps each step to its rejects. If there is no pair, raises ``BadInput`` and leaves
-    the benchmark unchanged.
+    ``rejects`` maps each step to its rejects. Raises ``BadInput`` at once if there is no pair.
     """
     store, name, run_id = build.store, build.benchmark, build.run_id
     if not pairs:

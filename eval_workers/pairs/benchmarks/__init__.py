@@ -106,9 +106,9 @@ def default_source(name: str, data: str | Path = "") -> Path | None:
 def under_data(what: str, location: str, data: str | Path) -> Path:
     """Return the path of ``location`` in the folder ``data``, by default in ``PLUMBLINE_DATA``.
 
-    The first folder of ``location`` is the name of a repository. ``data`` may also be a clone of
-    this repository. Raises ``MissingComponent`` if neither ``data`` nor ``PLUMBLINE_DATA`` is set;
-    the error says that ``what`` is missing.
+    The first folder of ``location`` is the name of a repository. ``data`` holds a clone of this
+    repository, or is the clone itself. Raises ``MissingComponent`` if neither ``data`` nor
+    ``PLUMBLINE_DATA`` is set. ``what`` names the missing component in the error.
     """
     if root := data or os.environ.get("PLUMBLINE_DATA"):
         inside = Path(root, *Path(location).parts[1:])
@@ -182,7 +182,7 @@ def read_pairs_of(
 ) -> tuple[Parsed, Path | None]:
     """Return the pairs of a benchmark, and the path they were read from. Writes nothing.
 
-    ``name`` is a benchmark in a module, a recipe, or any new name for the user's own file.
+    ``name`` is the name of a benchmark or recipe, or any new name for the user's own file.
     ``source`` is a path; ``None`` means ``default_source(name, data)``. ``recipe`` is the name or
     path of the recipe for the user's own file. Templates are filled for ``groups``; the default is
     the recipe's groups, or else female and male.

@@ -41,7 +41,7 @@ def stands_alone(after: Sequence[str]) -> bool:
 
 
 def decide_her(before: Sequence[str], after: Sequence[str]) -> Masculine | None:
-    """Return the pronoun for a man that corresponds to a "her"; ``None`` if it may be either.
+    """Return "his" or "him", the form of a "her" for a man. Return ``None`` if both are possible.
 
     ``before`` and ``after`` are the sentence's tokens around the "her": matches of ``TOKEN``.
 

@@ -92,7 +92,7 @@ def fill(template: str, gender: Gender) -> str:
     """Fill a template's placeholders with female (``f``) or male (``m``) pronouns.
 
     A pronoun is capitalised if it starts the text, a line or a sentence; opening quotes and
-    brackets may come before it. Every full stop ends a sentence, also that of an abbreviation.
+    brackets may come before it. Every full stop ends a sentence, even the one in an abbreviation.
     Raises ``BadInput`` with the reason that ``template_problem`` gives.
 
     >>> fill("{pronoun} hurt {pronoun2}self. '{pronoun1} arm!', {pronoun} said.", "f")
@@ -205,7 +205,7 @@ def _agreeing(words: Sequence[str], k: int) -> dict[int, str]:
 
 
 def _next_verb(words: Sequence[str], place: int) -> int:
-    """Return the first index from ``place`` on that isn't an adverb or a reflexive pronoun."""
+    """Skip adverbs and reflexive pronouns from ``place`` on; return the index of the next word."""
     while word := _lower_at(words, place):
         is_adverb = word.endswith("ly") and len(word) > 4
         is_adverb = is_adverb and word not in ("reply", "apply", "supply", "rely")
