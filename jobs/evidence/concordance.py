@@ -186,7 +186,7 @@ def snippet_rows(
 def _snippets(
     evidence: Evidence, query: Query, occurrences: Sequence[Occurrence]
 ) -> dict[Occurrence, Row]:
-    """Return the text around each occurrence, if its shard can be read and hasn't changed."""
+    """Return {occurrence: text around it}. Skip shards that can't be read or have changed."""
     tokenizer = Tokenizer(evidence.targets.words, language=evidence.targets.language)
     snippet_of: dict[Occurrence, Row] = {}
     by_shard: list[dict[int, list[Occurrence]]] = [{} for _ in evidence.shards]
