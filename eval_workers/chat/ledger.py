@@ -32,7 +32,7 @@ _NEW = {"n_attempts": 0, "n_tokens_most": 0, "seconds": 0.0, "status": "failed"}
 
 
 class Ledger:
-    """A benchmark's requests. ``rows`` and ``replies`` map a request's id to its row and reply."""
+    """A benchmark's requests. ``rows`` maps their ids to rows. ``replies`` maps ids to replies."""
 
     def __init__(self, path: Path, rows: Iterable[Row], file: IO[bytes]) -> None:
         self.path = path

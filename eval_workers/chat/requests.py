@@ -75,8 +75,7 @@ class ChatModel:
     """A model on a server. ``name`` is the name that the server uses.
 
     Attributes:
-        seed: number that is added to a request's ``round`` to get its seed. If ``None``, no seed
-            is sent.
+        seed: a request's seed is this number plus the request's ``round``. ``None`` sends no seed.
         token_limit: name of the parameter that limits a reply's tokens. OpenAI's newer models need
             ``max_completion_tokens``.
         endpoint: `chat` sends a prompt as a user's message, `completions` as a text to continue.

@@ -256,7 +256,7 @@ def released_file(name: str, source: Path | None, data: str | Path = "") -> Path
 
 
 def missing_sets(store: Store | None, names: Sequence[str], data: str | Path = "") -> list[str]:
-    """Return the sets in ``names`` that the warehouse lacks, after checking their sources.
+    """Return the sets in ``names`` that the warehouse lacks. Check that they can be imported.
 
     Raises ``UsageProblem`` if a missing set can't be imported. For a missing released set, raises
     ``MissingComponent`` if neither ``data`` nor ``PLUMBLINE_DATA`` is set, and ``BadInput`` if the

@@ -1,4 +1,4 @@
-"""Find out what predicts the log ratios of pairs, by linear regression.
+"""Use linear regression to find out what predicts the log ratios of pairs.
 
 The predictors are the word's association and frequency, the n-gram score, and the length. Each pair
 is one observation (view ``control_point``). Pairs that share a word are not independent, so

@@ -127,7 +127,7 @@ class PairChoices(ModelStep):
     """Asks a model about each natural pair of a benchmark, and stores its choices.
 
     Questions with a stored choice aren't asked again. If a pair's sentences have changed, its old
-    rows are removed and its questions are asked again. Extra rows from a larger ``n`` are kept.
+    rows are removed and its questions are asked again. Rows from an earlier, larger ``n`` are kept.
     """
 
     benchmark: str

@@ -153,7 +153,7 @@ class PairDesign:
         is_two = (first != second) & (second != NO_CLUSTER)
         known = np.concatenate([first, second[is_two]])
         n_sharing = _squares(known[known != NO_CLUSTER])
-        # Every pair counts as sharing with itself, even if it has no cluster.
+        # Each pair also shares a cluster with itself. Add the pairs that have no cluster.
         n_sharing += int((clusters == NO_CLUSTER).all(axis=1).sum())
         # Two pairs that share both clusters were counted twice. Count them once.
         n_sharing -= _squares(np.sort(clusters[is_two], axis=1))

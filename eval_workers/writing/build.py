@@ -78,8 +78,8 @@ def pair_sentences(build: Build, written: Sequence[Written], spec: BuildSpec) ->
 def judge_pairs(build: Build, pairs: Sequence[Row], spec: BuildSpec) -> tuple[list[Row], list[Row]]:
     """Add the column ``is_natural``: true if the model finds both sentences of a pair likely.
 
-    Unnatural pairs stay in the table. Metrics use the column to leave them out. Each unnatural pair
-    also gets a row in ``reject`` with the reason. Raises the errors of ``Build.run``.
+    Unnatural pairs stay in the table, but metrics leave them out. Each unnatural pair also gets a
+    row in ``reject`` with the reason. Raises the errors of ``Build.run``.
     """
     answers = build.run([partial(unnatural, pair, spec) for pair in pairs], "pairs")
     judged = list(zip(pairs, answers, strict=True))
@@ -131,7 +131,8 @@ def publish(
 ) -> None:
     """Replace the benchmark's pairs, the facts of its card, and the rejects of every step.
 
-    ``rejects`` maps each step to its rejects. Raises ``BadInput`` at once if there is no pair.
+    ``rejects`` maps each step to its rejects. If there is no pair, raises ``BadInput`` and leaves
+    the benchmark unchanged.
     """
     store, name, run_id = build.store, build.benchmark, build.run_id
     if not pairs:

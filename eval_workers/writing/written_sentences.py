@@ -100,8 +100,8 @@ class _Writer:
     async def settle(self, read: list[WrittenSentence], n_wanted: int) -> None:
         """Keep good sentences until ``n_wanted`` are kept.
 
-        Sentences that need revision go back to the model, one round at a time. Revised
-        sentences are checked in order, because each is compared with the sentences kept so far.
+        Sentences that need revision go back to the model, one round at a time. Revised sentences
+        are checked in order, because each is compared with the sentences kept so far.
         """
         rejected = self.written.rejected
         drafts = [one for one in read if self._needs_revision(one, n_wanted)]
@@ -151,9 +151,9 @@ def check(
     """Decide whether a sentence is kept, revised or rejected. Return the decision and the reason.
 
     ``others`` are the kept sentences of the same seed word. First, a text that isn't a sentence is
-    rejected. Next, a sentence that lacks the word or the pronoun gets `revise`. Last, a sentence
-    is rejected if it has more than ``max_words`` words (``None`` allows any length), has a pronoun
-    of the other gender, or repeats one of ``others``.
+    rejected. Next, a sentence that lacks the word or the pronoun is marked for revision. Last, a
+    sentence is rejected if it has more than ``max_words`` words (``None`` allows any length), has a
+    pronoun of the other gender, or repeats one of ``others``.
 
     >>> check(WrittenSentence("He wound the clock.", "clock", "she", "r", 1), 8)
     ('revise', 'lacks the pronoun')
