@@ -85,7 +85,7 @@ class EntryPoint(Generic[_Params, _Result]):
     """A compiled function that Python calls. It is cached with all functions that it calls.
 
     The first call loads the function from the cache or compiles it. A lock ensures that only one
-    of many processes compiles.
+    process at a time compiles it.
     """
 
     def __init__(self, function: Callable[_Params, _Result]) -> None:

@@ -188,8 +188,8 @@ def _add_all_rows(p: PairState, ids: int, end: int) -> bool:
 def count_windows(p: PairState, words: WordState, ids: IdState) -> bool:
     """Count pairs by the rule ``windows``: count a pair once in each window with both words.
 
-    A window starts wherever ``window`` words are left. If a window contains a word more than once,
-    the word is also paired with itself. Return False if ``rows`` is full.
+    A window starts at each word that at least ``window`` - 1 words follow. A word that is in a
+    window more than once is also paired with itself. Return False if ``rows`` is full.
     """
     while True:
         end = _count_words(p, words, ids)

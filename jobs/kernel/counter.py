@@ -54,7 +54,7 @@ class ShardCounts:
 
 #: A function that stores a table. Its arguments are the kind of table and the table. The kinds are
 #: ``words`` (word, n_word and, if documents are kept, word_id), ``pairs`` (word, target, n_pair),
-#: ``rejects``, and ``tokens`` (documents as word ids, which the next table of words explains).
+#: ``rejects``, and ``tokens`` (documents as word ids, which are in the next table of words).
 Spill = Callable[[str, pa.Table], None]
 
 
@@ -65,8 +65,8 @@ class Counter:
         targets: words whose pairs are counted. If all pairs are counted, the targets only specify
             which stop words to keep.
         options: counting options. With ``evidence``, documents are also passed to ``spill``.
-        spill: function to which tables of counts are passed, at the end and before memory runs out.
-            If a word or pair is in several tables, its counts must be added up.
+        spill: function that receives tables of counts, at the end and before memory runs out. If a
+            word or pair is in several tables, its counts must be added up.
         limits: limits on the counter's memory.
 
     >>> from plumbline.jobs.kernel.corpus_options import CorpusOptions
@@ -117,7 +117,7 @@ class Counter:
         self._n_drained = 0
 
     def feed_lines(self, block: NDArray[np.uint8], end: int) -> None:
-        """Count the documents in the JSON lines block[:end], which SLACK more bytes must follow."""
+        """Count the JSON lines in block[:end] as documents. SLACK more bytes must be readable."""
         reader, start = self._reader, address(block)
         reader.next, reader.n_lines, reader.first_row = start, 0, self._n_rows
         sources = self._documents.sources.state
@@ -283,7 +283,7 @@ class Counter:
 
 
 def _whole_characters(texts: NDArray[np.uint8], n: int) -> int:
-    """Return the length of texts[:n] without a last non-ASCII character that may be incomplete."""
+    """Return the length of texts[:n], not counting a last character that may be incomplete."""
     for k in range(n - 1, max(n - 4, -1), -1):
         if texts[k] >= 0xC0:
             return k

@@ -60,7 +60,7 @@ class DocumentLog:
     def take(self, n: int, is_open: bool) -> tuple[_Ints, _Ints, pa.Array]:
         """Return the numbers in the shard, the rows and the sources of the next ``n`` documents.
 
-        If ``is_open``, include the document after them, which isn't finished. The next call starts
+        If ``is_open``, also include the next document, which isn't finished. The next call starts
         with this document again.
         """
         self.collect()

@@ -214,7 +214,7 @@ def put_utf8(out: int, n: int, c: int) -> int:
 
 @EntryPoint
 def rehash(old: int, n_old: int, new: int, mask: int) -> None:
-    """Copy the entries of a hash table to a larger, empty one with ``mask`` + 1 slots.
+    """Copy the entries of a hash table to a larger, empty table with ``mask`` + 1 slots.
 
     A slot has a key and a value. A key of 0 marks a free slot.
     """

@@ -25,7 +25,7 @@ Run: TypeAlias = tuple[Ints, Ints]
 
 #: About RANGE_ROWS rows are summed at a time. About _SAMPLES of them are sampled to find the range.
 RANGE_ROWS, _SAMPLES = 1 << 16, 1 << 8
-#: A table, except the last, has at least this many rows, since each stores the whole vocabulary.
+#: Every table but the last has at least this many rows, since each stores the whole vocabulary.
 _TABLE_ROWS = 1 << 21
 #: At least this many rows can be collected before they become a run.
 _ALL_ROWS = 1 << 20

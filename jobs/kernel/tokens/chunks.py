@@ -31,8 +31,8 @@ from plumbline.jobs.kernel.tokens.words import IdState, WordState, add_word, fin
 #: Marks the end of a document in a buffer of texts. It is a chunk of one byte that isn't UTF-8.
 END = b"\n\xff\n"
 _END_BYTE = 0xFF
-#: Longest chunk, in bytes, that is cached. A cache key is the chunk and, in its 24th byte, the
-#: length. The 24th byte of a longer chunk's key is 24 or more, so the key is never found.
+#: Longest chunk, in bytes, that is cached. The last of a cache key's 24 bytes is the
+#: chunk's length. For a longer chunk, this byte is 24 or more, so the key is never found.
 _MAX_CACHED = 23
 #: Longest chunk, in bytes, that spaCy splits. Longer chunks are cut first, since spaCy's time grows
 #: with the square of the length.
@@ -114,7 +114,7 @@ def _add_positions(positions: int, n: int, at: int, bits: int) -> int:
 
 @compiled
 def _find_chunks(c: ChunkState, at: int, end: int) -> int:
-    """Find the chunks that end in the batch at ``at``. Return the address where the batch ends."""
+    """Find the chunks that end in the batch that starts at ``at``. Return the batch's end."""
     inside, carry = np.uint64(c.inside), np.uint64(c.carry)
     starts, ends, n_starts, n_ends = c.starts, c.ends, 0, 0
     if c.open:
@@ -367,7 +367,7 @@ def scan(
 
 @EntryPoint
 def move(old: int, n_old: int, new: int, mask: int) -> None:
-    """Copy the chunks of a cache to a larger, empty one with ``mask`` + 1 slots."""
+    """Copy the chunks of a cache to a larger, empty cache with ``mask`` + 1 slots."""
     for k in range(n_old):
         at = old + 32 * k
         if get64(at, 2):

@@ -170,7 +170,7 @@ def _split_runs(specials: dict[str, list[str]], stops: Iterable[str]) -> NDArray
 
 @lru_cache(maxsize=1)
 def tables() -> Tables:
-    """Build all tables, once per process (about a third of a second)."""
+    """Build all tables, once per process. This takes about a third of a second."""
     facts = english()
     flags = _category_flags()
     for name, bit in _LANGUAGE_FLAGS.items():
@@ -180,7 +180,7 @@ def tables() -> Tables:
         if chr(code).isspace():
             flags[code] |= SPACE
     specials: dict[str, list[str]] = facts["specials"]
-    # Skip exceptions that have more tokens than pieces, such as "°C.". Their pieces are never joined.
+    # Skip exceptions with more tokens than pieces, such as "°C.". Their pieces are never joined.
     parts: dict[str, list[str]] = {
         w: p for w, p in facts["special_parts"].items() if len(p) >= len(specials[w])
     }

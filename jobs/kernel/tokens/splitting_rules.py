@@ -4,7 +4,7 @@ Each piece starts where the last piece ends, so only the ends of pieces are stor
 those of spaCy's English tokenizer. First, the chunk is looked up in the table of exceptions. Then
 prefixes and suffixes are split off one by one, and the rest is looked up again after each step. If
 the rest isn't a URL, it is cut at its infixes. Finally, neighbouring pieces that form an exception
-are reassembled.
+are joined.
 
 Positions a, b, k are indices of code points in the chunk ``s.cps``.
 """
@@ -287,8 +287,8 @@ def _parts_of(s: SplitState, first: int, count: int) -> int:
 def _reassemble(s: SplitState, n: int) -> int:
     """Join neighbouring pieces that form an exception, and cut them into the exception's tokens.
 
-    If exceptions overlap, choose the one with the most pieces. If several have as many pieces,
-    choose the leftmost. Set ``s.tail[k]`` to the id of the exception that starts with piece k. Set
+    If exceptions overlap, choose the one with the most pieces. If these numbers are equal, choose
+    the leftmost one. Set ``s.tail[k]`` to the id of the exception that starts with piece k. Set
     it to -2 for the exception's other pieces, and to -1 for pieces outside exceptions.
     """
     any_match, longest, tail = False, 1, s.tail

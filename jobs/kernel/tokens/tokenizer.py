@@ -62,7 +62,7 @@ class ChunkCache:
         return self._cache.nbytes + self._kept.nbytes
 
     def renew(self, n_bytes_left: int) -> None:
-        """If the cache is full, double it. Empty it instead if doubling would exceed a limit."""
+        """If the cache is full, double its size, or empty it if doubling would exceed a limit."""
         state = self.state
         if state.n < state.capacity and state.n_kept < state.kept_capacity - 64:
             return
@@ -115,7 +115,7 @@ class Answers:
     def ask(self) -> None:
         """Let spaCy split the chunks that were added since the last call.
 
-        If there are no such chunks, a new chunk had no room. In that case, make room for it.
+        If there are none, there was no room to add a new chunk. In that case, make room.
         """
         noted = [*map(self.chunks.text, range(self._split.n_answered, len(self.chunks)))]
         if not noted:
