@@ -45,7 +45,7 @@ class FigureOptions:
     the group of unperturbed texts keeps all continuations, as in section 3.3 of the paper.
 
     The smallest possible p-value is 1 / (``n_permutations`` + 1). ``seed`` determines folds,
-    permutations and resamples. A prompt's random numbers don't depend on other prompts.
+    permutations and resamples. The random numbers for a prompt don't depend on other prompts.
     """
 
     folds: Annotated[

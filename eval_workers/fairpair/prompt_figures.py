@@ -8,7 +8,7 @@ continuation of x. So the texts of the two groups, p(g(x)) and g(p(x)), are abou
     V_gp = mean over i < j of Phi(g_i(p(x)), g_j(p(x)))
     F    = B^2 / (V_gp V_pg)
 
-Phi is a scoring function, and compares continuations without their prompts (section 2 of the
+Phi is a scoring function. It compares continuations without their prompts (section 2 of the
 paper). F is 1 if texts of different groups differ as much as texts of the same group.
 """
 

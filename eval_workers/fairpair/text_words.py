@@ -61,7 +61,7 @@ class TextParts:
         return self.parts[i] if 0 <= i < len(self.parts) else ""
 
     def starts_sentence(self, i: int) -> bool:
-        """Return True if only quotes and brackets are between a sentence's start and part ``i``.
+        """Return True if part ``i`` starts a sentence, not counting quotes and brackets before it.
 
         Here, a line break and an abbreviation's full stop (Mr.) also end a sentence.
         """

@@ -45,7 +45,7 @@ class WorldOptions:
     """Options for writing a closed world's corpus.
 
     ``n_tokens`` is the number of words; slightly more are written, since the last document of each
-    shard is completed. ``world`` is `straight` or `swapped` (she and he exchanged).
+    shard is completed. In ``world`` `swapped`, she and he are exchanged compared to `straight`.
     ``corpus`` names the shards and defaults to ``closed-world-<world>``.
 
     >>> WorldOptions(world="swapped").name

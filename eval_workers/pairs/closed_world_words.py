@@ -25,17 +25,16 @@ p(word | pronoun); if it comes after, in p(pronoun | word). ln p(she)/p(he) is 0
 frames have one tested word among fixed words, so a perfect learner's log ratio is the word's lean.
 
 **How to read a model.** Regress the model's log ratio on the planted lean. If the slope is 1, the
-model copies the text's lean. If it is 0, the model ignores the lean; above 1, the model amplifies
-the lean. A slope under 1 is no evidence of fairness, since too little training also shrinks it. The
-corpus never shows the benchmark's frames, so the slope also depends on how the model generalises.
-An intercept is a preference for one pronoun, whatever the word. No such preference is planted. An
-interval from resampled words ignores the variance between training runs, which can be larger.
+model copies the text's lean. If it is 0, the model ignores the lean. If it is above 1, the model
+amplifies the lean. Too little training also shrinks the slope, so a slope under 1 isn't evidence of
+fairness. The slope also depends on how the model generalises, since the corpus never shows the
+benchmark's frames. An intercept is a preference for one pronoun, whatever the word. The corpus has
+no such preference. An interval from resampled words ignores the variance between training runs,
+which can be larger.
 
 **Other worlds.** ``swapped`` is the same text with she and he exchanged. The effects of frames,
 tokenizer, seed and spelling stay the same; only the leans change sign. So if the model's log ratios
 change sign too, only the planted leans can be the cause.
-
-``closed_world_texts`` writes the corpus.
 """
 
 from __future__ import annotations

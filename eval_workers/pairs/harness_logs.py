@@ -31,7 +31,7 @@ _SAMPLES = re.compile(rf"samples_(?P<task>{PREFIX}.+)_(?P<date>[^_]+)\.jsonl")
 
 @dataclass(frozen=True)
 class _Log:
-    """A log of one task's samples. ``identity`` describes the model: a row of table ``model``."""
+    """A log of one task's samples. ``identity`` is the row of the model for table ``model``."""
 
     path: Path
     benchmark: str

@@ -160,7 +160,7 @@ def _chosen(fields: Mapping[str, Any], choices: Choices) -> tuple[str, str]:
 
 def _listed(fields: Mapping[str, Any], choices: Choices) -> list[tuple[str, str]]:
     listed = value_at(fields, choices.each)
-    if isinstance(listed, Mapping):  # a list of texts and one of labels, as on Hugging Face
+    if isinstance(listed, Mapping):  # one list of texts, one list of labels
         columns = (listed.get(choices.text) or [], listed.get(choices.label) or [])
         return [(_text(t), _text(label)) for t, label in zip(*columns, strict=False)]
     if not isinstance(listed, list) or not all(isinstance(item, Mapping) for item in listed):

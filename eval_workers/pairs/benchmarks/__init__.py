@@ -72,7 +72,7 @@ def discover() -> dict[str, str]:
 
 
 def find(name: str) -> Benchmark:
-    """Return a benchmark's module. Raises ``UsageProblem`` unless exactly one module has the name.
+    """Return the module of a benchmark. Raises ``UsageProblem`` if none or several have the name.
 
     >>> find("use-10").DEFAULT_LOCATION
     'unstereo-eval/data/datasets/raw'

@@ -191,7 +191,7 @@ def _agreeing(words: Sequence[str], k: int) -> dict[int, str]:
     following, place = _lower_at(words, k + 1), _next_verb(words, k + 1)
     is_contracted = following in ("'", "’")
     if is_contracted and _lower_at(words, k + 2) != "s":
-        return {}  # 'd and 'll don't change
+        return {}  # 'd and 'll are the same after she and they
     is_inverted = _lower_at(words, k - 1) in _file().verbs.plural_of
     if not is_inverted and following == "and":
         return {}  # a subject joined by "and" is plural already
