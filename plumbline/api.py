@@ -163,9 +163,9 @@ class Warehouse:
         delta, and one end of its interval is infinite. ``lean_bound_nats`` is the end nearer to 0:
         the word leans at least that far. Imported statistics have no interval.
 
-        ``over`` says what the interval treats as independent: documents or sources if ``why`` or a
-        report explained the word, otherwise co-occurrences. Intervals over co-occurrences are
-        mostly too narrow.
+        ``over`` says what the interval treats as independent. This is documents or sources if you
+        ran ``why`` for the word, or if a report did. Otherwise it is co-occurrences, and the
+        interval is mostly too narrow.
 
         Args:
             words: in upper or lower case. The result has the same order. A word near neither *she*
