@@ -53,7 +53,7 @@ whether that follows the Pile, with words and sentence pairs to search.</p>
 
 
 def navigation(text: str) -> str:
-    """Add the pages that each section of the index lists to the site's navigation."""
+    """Add a hidden list of pages to each section of the index, for the site's navigation."""
     parts = re.split(r"(?m)^(?=## )", text)
     for k, part in enumerate(parts[1:], start=1):
         title = part.partition("\n")[0].removeprefix("## ")
@@ -113,7 +113,7 @@ def on_read(app: Any, name: str, source: list[str]) -> None:
 
 
 def on_finish(app: Any, error: Exception | None) -> None:
-    """Make the replacements of ``MENDED`` in all HTML pages that Sphinx has written."""
+    """Replace the keys of ``MENDED`` by their values in all HTML pages that Sphinx has written."""
     for page in Path(app.outdir).rglob("*.html"):
         html = page.read_text(encoding="utf-8")
         for lacking, mended in MENDED.items():

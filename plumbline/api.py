@@ -79,8 +79,8 @@ class Warehouse:
         """Run a command, such as ``"fairpair run"``, with its options. Return its results.
 
         ``wh.fairpair_run(...)`` does the same. If an option takes several values, give a list or a
-        text with commas. Returns the rows that the command makes. If it makes none, returns the
-        files that it wrote or the lines that it printed. Warnings become Python warnings.
+        text with commas. Returns the rows that the command makes. A command without rows returns
+        the files that it wrote, or the lines that it printed. Warnings become Python warnings.
 
         Raises ``UsageProblem`` for an unknown command or option, and the errors of the command.
         """
@@ -193,7 +193,7 @@ class Warehouse:
         )
 
     def _with_contrast(self, corpora: Sequence[str], contrast: str) -> list[str]:
-        """Return ``corpora``, by default all. Raise ``UsageProblem`` if none has ``contrast``."""
+        """Return ``corpora`` (default: all). Raise ``UsageProblem`` if none has ``contrast``."""
         with in_one_line():
             for name in corpora:
                 corpus_row(self.store, name)
@@ -265,7 +265,7 @@ def _method_name(command: str) -> str:
 
 
 def frame_maker(frames: Frames) -> Callable[[pa.Table], Frame]:
-    """Return a function that turns an Arrow table into ``frames``, such as a pandas data frame."""
+    """Return a function that converts Arrow tables to the kind of table that ``frames`` names."""
     if frames == "arrow":
         return lambda table: table
     if frames not in ("pandas", "polars"):

@@ -81,9 +81,9 @@ def lean(texts: Iterable[str], words: Sequence[str] | None = None) -> Answer:
     the surest leans first.
 
     ``over`` says what a word's interval treats as independent: ``documents`` (your texts) or
-    ``co-occurrences``. Intervals of words that you name treat texts as independent. If you name no
-    words, this holds only for the words that lean most, up to 200 to *she* and 200 to *he*. Other
-    intervals treat co-occurrences as independent, and are mostly too narrow.
+    ``co-occurrences``. It is ``documents`` for the words that you name. If you name no words, it is
+    ``documents`` for the 200 words that lean most to *she* and the 200 that lean most to *he*.
+    Intervals over co-occurrences are mostly too narrow.
     """
     from plumbline.jobs.evidence.explanation import explain_candidates
 

@@ -38,7 +38,7 @@ def make(kind: type[Options], values: Mapping[str, object]) -> Options:
 def fault(errors: ValidationError, known: Sequence[str]) -> tuple[str, str, str]:
     """Describe one of pydantic's errors. Return the subject, the problem and the fix as texts.
 
-    ``known`` are the valid keys. The subject has the wrong key and its value. The key
+    ``known`` are the valid keys. The subject contains the wrong key and its value. The key
     ``("pairs", 0, "b")`` becomes ``pairs 1, b``. The subject is empty if several keys are wrong.
     """
     # A misspelt key can cause two errors: an unknown key and a missing key. Report the unknown key.

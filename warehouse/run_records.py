@@ -65,7 +65,7 @@ def recorded(store: Store, command: str, config: Mapping[str, object]) -> Iterat
     If the block raises an exception, the row gets the first line of the message, and the exception
     is raised again. The row's status becomes ``interrupted`` for ``Interrupted``, a broken pipe,
     and exceptions such as ``KeyboardInterrupt``. Other exceptions make it ``failed``. If the
-    process is killed, the status stays ``running``. Raises ``BadInput`` if the disk can't be used.
+    process is killed, the status stays ``running``. Raises ``BadInput`` if a row can't be written.
     """
     outer = _JOINED.get()
     if outer is not None and outer[0] == str(store.root):

@@ -54,7 +54,7 @@ class Server:
     """A server's address and limits.
 
     ``concurrency`` is the maximum number of requests at the same time. ``max_requests`` and
-    ``max_tokens`` are limits for all runs of a build; ``None`` means no limit. The key isn't stored
+    ``max_tokens`` limit all runs of a build together. ``None`` means no limit. The key isn't stored
     here, but read from the environment. ``retried`` explains the waits between attempts.
     """
 
@@ -273,10 +273,10 @@ async def retried(
 ) -> _Outcome:
     """Attempt a request until it succeeds, and wait after each failure.
 
-    Each failure doubles the wait, up to ``server.longest_wait_s``. A server may ask for a longer
-    wait within that limit. A wait ends early if ``stopped`` is set. Raises ``BadInput`` if the
-    request is refused. Raises ``Interrupted`` if the last attempt fails, or if the server asks for
-    a wait beyond the limit. Also raises the errors of ``attempt``.
+    The wait doubles after each failure, up to ``server.longest_wait_s``. If the server asks for a
+    longer wait, that is used, up to the same limit. A wait ends early if ``stopped`` is set. Raises
+    ``BadInput`` if the request is refused. Raises ``Interrupted`` if the last attempt fails, or if
+    the server asks for a wait beyond the limit. Also raises the errors of ``attempt``.
     """
     name = f"server {server.base_url}"
     for n_attempts in itertools.count(1):

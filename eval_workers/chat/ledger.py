@@ -32,7 +32,7 @@ _NEW = {"n_attempts": 0, "n_tokens_most": 0, "seconds": 0.0, "status": "failed"}
 
 
 class Ledger:
-    """A benchmark's requests. ``rows`` maps a request's id to its row, ``replies`` to its reply."""
+    """A benchmark's requests. ``rows`` maps their ids to rows. ``replies`` maps ids to replies."""
 
     def __init__(self, path: Path, rows: Iterable[Row], file: IO[bytes]) -> None:
         self.path = path
@@ -99,8 +99,7 @@ def _after(row: Row, cost: Spent, seconds: float, error: str = "") -> Row:
 def open_ledger(store: Store, benchmark: str) -> Iterator[Ledger]:
     """Open the ledger of a benchmark for writing. No other process can write to it meanwhile.
 
-    Raises ``UsageProblem`` if another process has the ledger open, and ``BadInput`` if the file is
-    damaged.
+    Raises ``UsageProblem`` if another process has it open, and ``BadInput`` if it is damaged.
     """
     with lock(store, f"benchmark {benchmark}", f"benchmark {benchmark}"):
         held = read_ledger(store, benchmark)

@@ -183,9 +183,9 @@ _CHOICE = re.compile(
 def chosen(reply: str) -> int | None:
     """Return the number of the sentence that a reply chooses, 1 or 2; ``None`` if unclear.
 
-    A clear reply begins with the number, perhaps after `Sentence` or `Answer:`. The words
-    directly after the number may only say that the sentence is more likely or more natural. A clear
-    reply contains no other number.
+    A clear reply begins with the number, perhaps after `Sentence` or `Answer:`, and contains no
+    other number. If words follow directly after the number, they have to say that the sentence is
+    more likely or more natural.
 
     >>> chosen("2"), chosen("**Sentence 1** - it reads well."), chosen("**Answer:** 2.")
     (2, 1, 2)

@@ -25,7 +25,7 @@ def expected_tokens(prompt: str) -> int:
 
 @dataclass(frozen=True)
 class Spent:
-    """What attempts cost: their number, and the number of tokens in prompts and replies.
+    """The cost of attempts: a number of requests, and a number of tokens (prompts and replies).
 
     >>> str(Spent(3, 1200))
     '3 requests, 1,200 tokens'
@@ -75,7 +75,7 @@ class ChatModel:
     """A model on a server. ``name`` is the name that the server uses.
 
     Attributes:
-        seed: a request's seed is this number plus its ``round``. ``None`` sets no seed.
+        seed: a request's seed is this number plus the request's ``round``. ``None`` sends no seed.
         token_limit: name of the parameter that limits a reply's tokens. OpenAI's newer models need
             ``max_completion_tokens``.
         endpoint: `chat` sends a prompt as a user's message, `completions` as a text to continue.

@@ -43,11 +43,11 @@ class Build:
     server: Server
 
     def run(self, plans: Sequence[Plan[_Result]], kind: str) -> list[_Result]:
-        """Run plans, publish the ledger as ``generation_request``, and return the plans' results.
+        """Run plans, each of which makes one part of a build. Return their results in order.
 
-        Plans start in order. At most ``server.concurrency`` plans run at the same time. Errors and
-        the progress bar call the plans ``kind``, such as `asks`. After an error, earlier replies
-        are kept. Raises ``Interrupted`` if the budget doesn't allow the next request, or if the
+        Publishes the ledger as ``generation_request``, even after an error. At most
+        ``server.concurrency`` plans run at the same time. Messages call the plans ``kind``, such as
+        `asks`. Raises ``Interrupted`` if the budget doesn't allow the next request, or if the
         server doesn't answer. Raises ``BadInput`` if the server refuses a request, if the budget is
         0 and a reply isn't stored, or if the disk can't be written to. Raises ``UsageProblem`` if
         another process is building this benchmark.
@@ -66,7 +66,7 @@ class Build:
                     try:
                         results[position] = await plan(asker.ask)
                     except _Stopped:
-                        continue  # the ledger may have all replies for other plans
+                        continue  # other plans may find all replies in the ledger
                     tell(len(results), len(plans), note=str(asker.spent))
 
             try:
@@ -115,7 +115,7 @@ class _Asker:
         client = nullcontext() if self._server.max_requests == 0 else ChatClient(self._server)
         async with client as self._client:
             await asyncio.gather(*(work() for _ in range(n)))
-            for _ in range(n):  # wait for requests that stopped plans left in flight
+            for _ in range(n):  # wait for requests that are still in flight
                 await self._slots.acquire()
 
     async def ask(self, request: Request) -> Reply:

@@ -79,9 +79,9 @@ def _cut(shape: Sequence[str]) -> list[str]:
 def _filled(
     topic: str, beginnings: Sequence[str], words: Mapping[str, Sequence[str]]
 ) -> Iterator[ClosedPrompt]:
-    """Shuffle the beginnings and the words. Fill one beginning after another with the next words.
+    """Yield ``_N_PROMPTS`` prompts. Beginnings and words are shuffled, and then used in turn.
 
-    The text of the beginnings is the random seed, so equal beginnings give equal prompts.
+    The random seed is the text of the beginnings, so the prompts are always the same.
     """
     chance = Random(" ".join(beginnings))
     ordered = chance.sample(beginnings, len(beginnings))

@@ -31,8 +31,7 @@ def gendered_words(text: str) -> tuple[str, ...]:
     """Return the distinct gendered words of a text in lower case, in the order of the text.
 
     Gendered words are listed in the word list ``gendered`` and in ``neutral.toml``. A word ends at
-    an apostrophe or hyphen: `she's` contains `she`. A word counts even in another sense, such as
-    `king` in `a king prawn`.
+    an apostrophe or hyphen: `she's` contains `she`. Any sense counts: `king prawn` contains `king`.
 
     >>> gendered_words("She's in the women's team; the shepherd isn't.")
     ('she', 'women')

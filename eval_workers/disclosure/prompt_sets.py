@@ -175,7 +175,7 @@ def derive_probe(
     lines, ``column`` is the name of the column or key that holds the sentences. Without ``column``,
     the file has to be plain text with one sentence per line, or CSV or TSV with one field per row
     and no header. Raises ``BadInput`` if the file can't be read or gives no prompt. Raises
-    ``UsageProblem`` if the file needs a ``column``, and the errors of ``check_name``.
+    ``UsageProblem`` if the file needs a ``column``. Also raises the errors of ``check_name``.
     """
     check_name(name)
     if not source.is_file():
@@ -256,7 +256,7 @@ def released_file(name: str, source: Path | None, data: str | Path = "") -> Path
 
 
 def missing_sets(store: Store | None, names: Sequence[str], data: str | Path = "") -> list[str]:
-    """Return the sets in ``names`` that the warehouse lacks and that can be imported.
+    """Return the sets in ``names`` that the warehouse lacks. Check that they can be imported.
 
     Raises ``UsageProblem`` if a missing set can't be imported. For a missing released set, raises
     ``MissingComponent`` if neither ``data`` nor ``PLUMBLINE_DATA`` is set, and ``BadInput`` if the

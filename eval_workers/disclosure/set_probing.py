@@ -1,8 +1,7 @@
 """Compute the probabilities and continuations for GAS, GLD and ADD, and define sweeps.
 
 The model is loaded once. After an interruption, the next run computes only the missing results.
-Continuations are greedy, so a prompt always has the same continuation. Empty continuations don't
-count as neutral.
+Continuations are greedy, so a prompt always has the same one. Empty ones don't count as neutral.
 
 A sweep varies one decoding parameter at a time, or the instruction before each prompt. Decoding can
 change only GAS, because GLD and ADD come from next-token probabilities, before any decoding.
@@ -60,8 +59,8 @@ class ProbeOptions:
 class Grid:
     """The values of decoding parameters in a sweep, with ``n`` samples per prompt and value.
 
-    While one parameter varies, the others have no effect: the temperature is 1, and no token is
-    excluded. For comparison, greedy decoding continues each prompt once. A top-p of 0 is the same
+    One parameter varies at a time. The other two are set to have no effect: temperature 1, top-p 1,
+    no top-k. For comparison, greedy decoding continues each prompt once. A top-p of 0 is the same
     as greedy decoding and is left out. The default values are from section 5.1 of the paper.
     Raises ``UsageProblem`` if sampling can't use a value, or if there are no values.
     """

@@ -8,9 +8,9 @@ merge with its last token.) If t_1 ... t_k are the tokens that v adds to the pro
 
     P(w | x) = sum over v of  prod over j of  p(t_j | BOS, x, t_1 ... t_{j-1}),
 
-so a word of several tokens has the probability of all of them, not just of its first token. Forms
-with the same tokens count once. P(w | x) includes every text that continues these tokens. So if
-`hers` is tokenised as `her` and `s`, P(her) includes P(hers).
+so the probability of a word includes all of its tokens, not just the first. If both forms have the
+same tokens, they count once. P(w | x) includes every text that continues these tokens. So if `hers`
+is tokenised as `her` and `s`, P(her) includes P(hers).
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ def word_list(name: str) -> WordList:
 
 
 def variants(word: str) -> tuple[str, ...]:
-    """Return the forms of a word that may follow a prompt; the form as listed comes first."""
+    """Return the word as listed and capitalised, each after a space. Leave out a duplicate."""
     return tuple(dict.fromkeys((f" {word}", f" {word[:1].upper()}{word[1:]}")))
 
 
@@ -78,11 +78,12 @@ def texts_to_score(prompt: str, words: Sequence[str]) -> list[str]:
 def added_tokens(
     prompt: str, word: str, encoded: Mapping[str, Tokens | str]
 ) -> dict[Tokens, str] | str:
-    """Return the tokens that each form of the word adds to the prompt, as keys of a dictionary.
+    """Return the tokens that each form of the word adds to the prompt.
 
-    The values are the prompts with the forms. If the form as listed has a problem, return the
-    problem instead. If the capitalised form has a problem, such as a letter that is not in the
-    vocabulary, leave it out. ``spelled`` explains ``encoded``. The prompt must have no problem.
+    The tokens are the keys of a dictionary. Each value is the prompt with the form. If the form as
+    listed has a problem, return the problem instead. If only the capitalised form has one, such as
+    a letter that is not in the vocabulary, leave this form out. The prompt itself must have no
+    problem. ``spelled`` explains ``encoded``.
 
     >>> encoded = {"It was": (1, 2), "It was hers": (1, 2, 3, 4), "It was Hers": "no letter"}
     >>> added_tokens("It was", "hers", encoded)
@@ -106,9 +107,10 @@ def spelled(
 ) -> dict[str, dict[Tokens, str]] | str:
     """Map each word that can follow the prompt to its ``added_tokens``.
 
-    If only one word of a pair can follow, both are left out, because one word alone would bias the
-    measures. If no pair is left, or the prompt can't be used, the result is the problem, a string.
-    ``encoded`` maps each text of ``texts_to_score`` to its tokens, or to its problem.
+    A word can't follow the prompt if ``added_tokens`` returns a problem. A pair with such a word is
+    left out, because its other word alone would bias the measures. If no pair is left, or the
+    prompt can't be used, return the problem as a string. ``encoded`` maps each text of
+    ``texts_to_score`` to its tokens, or to a problem.
     """
     if prompt[-1:].isspace():
         return "ends with white space, but the next word brings its own"
@@ -148,7 +150,7 @@ def probabilities(
     [('hers', 0.125, 1), ('his', 0.75, 2)]
     """
     encoded: dict[str, Tokens | str] = {
-        text: score.problem or tuple(score.token_ids)  # token ids from a file are a list
+        text: score.problem or tuple(score.token_ids)  # a list if read from a file
         for text, score in scores.items()
     }
     words = spelled(prompt, pairs, encoded)
@@ -181,14 +183,14 @@ def words_of(pairs: Sequence[WordPair], what: str = "word list") -> dict[str, st
 
 @dataclass(frozen=True)
 class ProbeStep(ModelStep):
-    """Computes P(word | prompt) for the words of a list and the prompts that have no rows yet.
+    """Computes P(word | prompt) for each word of a list, after each prompt that has no rows yet.
 
     The ``instruction`` is put before each prompt, and each instruction has separate rows. Reads
     the column ``prompt`` of ``probe_prompt``. Writes ``pronoun_probability``, ``attribute_pair``
-    and ``instruction``. If a prompt has changed, its old rows are replaced. If a prompt can't be
-    scored, or no pair of words can follow it, it gets a row in ``reject``, and the next run tries
-    it again. If only some pairs can follow a prompt, the other pairs have no rows. Raises
-    ``UsageProblem`` for a set that is not in the warehouse.
+    and ``instruction``. If a prompt has changed, its old rows are replaced. A prompt gets a row in
+    ``reject`` if it can't be scored, or if no pair of words can follow it (see ``spelled``). The
+    next run tries such a prompt again. If only some pairs can follow a prompt, the other pairs have
+    no rows. Raises ``UsageProblem`` for a set that is not in the warehouse.
     """
 
     probe_set: str
@@ -219,7 +221,7 @@ class ProbeStep(ModelStep):
         }
 
     def state(self, store: Store, model: Backend) -> State:
-        """Return the prompts and their rows. Column ``sent`` joins the instruction and a prompt."""
+        """Return prompts and stored rows. Column ``sent`` is the instruction plus the prompt."""
         lead = model.lead(self.instruction)
         read = store.read("probe_prompt", probe_set=self.probe_set).to_pylist()
         prompts = [{**row, "sent": f"{lead}{row['prompt']}"} for row in read]
@@ -231,7 +233,7 @@ class ProbeStep(ModelStep):
         return texts_to_score(prompt["sent"], self.words.targets)
 
     def chunks(self, missing: Sequence[Row]) -> Iterator[Chunk]:
-        """Yield chunks of texts. Prompts are sorted to put equal beginnings into one chunk."""
+        """Yield chunks of texts. Prompts are sorted, so prompts that start alike are together."""
         by_prompt = {row["prompt"]: row for row in missing}
         ordered = [by_prompt[prompt] for prompt in sorted(by_prompt)]
         for start in range(0, len(ordered), CHUNK_PROMPTS):

@@ -40,7 +40,8 @@ class PromptWording:
     """The text of a request, with the placeholders ``{seed}`` and ``{n}``.
 
     A request asks for at most ``at_once`` sentences, because a model repeats itself when it writes
-    many. If ``as_json`` is true, the request also asks for a reply in JSON.
+    many. (In section 2.2 of the paper, one request asks for all 200 sentences.) If ``as_json`` is
+    true, the request also asks for a reply in JSON.
     """
 
     write: Annotated[Stripped, AfterValidator(holding(["seed", "n"]))]
@@ -80,7 +81,7 @@ class PromptSpec:
 
 
 class Candidate(NamedTuple):
-    """A sentence of a reply. ``reason`` says why it is rejected, and is empty if it is kept."""
+    """A sentence from a reply. ``reason`` is empty, or says why the sentence is rejected."""
 
     text: str
     request_id: str
@@ -91,8 +92,7 @@ class Candidate(NamedTuple):
 def load_wording(path: Path | None = None) -> PromptWording:
     """Load the wording from a TOML file (default: the built-in file).
 
-    In section 2.2 of the paper, one request asks for all 200 sentences. Raises ``UsageProblem`` if
-    there is no such file. Raises ``BadInput`` for unknown keys or placeholders.
+    Raises ``UsageProblem`` for a missing file, and ``BadInput`` for unknown keys or placeholders.
     """
     file = path or resources.files("plumbline.eval_workers.disclosure") / _SHIPPED
     return load(PromptWording, file, str(path or _SHIPPED))
@@ -104,14 +104,14 @@ def ledger_name(probe_set: str) -> str:
 
 
 def write_probe(build: Build, name: str, seeds: Sequence[str], spec: PromptSpec) -> ImportedProbe:
-    """Let the chat model write a set, and import it. Rejected sentences become rows of ``reject``.
+    """Let the chat model write a set of prompts, and import the set.
 
-    ``build.benchmark`` has to be ``ledger_name(name)``. The limits of ``build.server`` are for the
-    whole set. The seed sentences are used one after another. Each gets ``n_prompts`` prompts, or
-    fewer if ``most_rounds`` requests don't give enough. If there are several seed sentences, the
-    column ``topic`` says which one a prompt is from. Raises ``UsageProblem`` if a seed doesn't
-    start with ``FRIEND``, or if there are no seeds. Raises ``BadInput`` if no prompt is kept. Also
-    raises the errors of ``check_name`` and ``Build.run``.
+    Each seed sentence gives ``n_prompts`` prompts, or fewer if ``most_rounds`` requests don't give
+    enough. If there are several seed sentences, the column ``topic`` contains each prompt's seed
+    sentence. Rejected sentences become rows of ``reject``. The limits of ``build.server`` are for
+    the whole set. ``build.benchmark`` has to be ``ledger_name(name)``. Raises ``UsageProblem`` if a
+    seed doesn't start with ``FRIEND``, or if there are no seeds. Raises ``BadInput`` if no prompt
+    is kept. Also raises the errors of ``check_name`` and ``Build.run``.
     """
     check_name(name)
     distinct = list(dict.fromkeys(" ".join(seed.split()) for seed in seeds))
@@ -133,7 +133,7 @@ def write_probe(build: Build, name: str, seeds: Sequence[str], spec: PromptSpec)
 
 
 async def _write(seed: str, spec: PromptSpec, others: Sequence[str], ask: Ask) -> list[Candidate]:
-    """Ask for a seed's sentences, one round at a time. ``others`` has other seeds' sentences."""
+    """Request sentences for a seed, round by round. ``others`` are the sentences of other seeds."""
     candidates, kept = list[Candidate](), list[str]()
     for round in range(1, spec.most_rounds + 1):
         if not (n := min(spec.n_prompts - len(kept), spec.wording.at_once)):

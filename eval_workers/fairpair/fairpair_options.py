@@ -45,7 +45,7 @@ class FigureOptions:
     the group of unperturbed texts keeps all continuations, as in section 3.3 of the paper.
 
     The smallest possible p-value is 1 / (``n_permutations`` + 1). ``seed`` determines folds,
-    permutations and resamples. A prompt's random numbers don't depend on other prompts.
+    permutations and resamples. The random numbers for a prompt don't depend on other prompts.
     """
 
     folds: Annotated[
@@ -147,7 +147,7 @@ class FairPairSpec(ModelOptions, FairPairOptions, ServerOptions):
         return super().sampling()
 
     def target(self, model: str) -> ModelOptions | ServedModel:
-        """Return the model on the server, or the options for loading it if there is no server."""
+        """Return the model on the server. Without a server, return the options for loading it."""
         if self.base_url:
             return ServedModel(model, self.endpoint, self.token_limit)
         return options.part(ModelOptions, self)

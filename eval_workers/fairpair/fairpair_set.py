@@ -42,12 +42,13 @@ _PROMPT = {"original": "prompt", "perturbed": "perturbed_prompt"}
 
 @dataclass(frozen=True)
 class Group:
-    """The two groups of texts to compare for a prompt, sorted by sample, without their prompts.
+    """The two groups of texts to compare for one version of a prompt, sorted by sample.
 
     A prompt has two versions, which are about two people; ``side`` names one version. ``pg`` has
-    valid perturbations of its continuations. ``gp`` has the continuations of the other version.
-    For side `original`, the groups are p(g(x)) and g(p(x)). For side `perturbed`, they are
-    p(g(p(x))) and g(x). ``scored_by`` replaces the texts by a scoring function's items.
+    the valid perturbations of this version's continuations. ``gp`` has the continuations of the
+    other version. Texts don't include the prompt. For side `original`, ``pg`` is p(g(x)) and ``gp``
+    is g(p(x)). For side `perturbed`, ``pg`` is p(g(p(x))) and ``gp`` is g(x). ``scored_by``
+    replaces the texts by a scoring function's items.
     """
 
     side: str
@@ -75,9 +76,9 @@ class Group:
 def read_groups(store: Store, sampled: PerturbedSamples, as_published: bool = False) -> list[Group]:
     """Return the groups of every prompt that has perturbed samples, sorted by side, then prompt.
 
-    Whether a text can be perturbed depends on its content. So by default, ``gp`` is filtered like
-    ``pg``: it only has texts whose perturbation is valid. With ``as_published``, ``gp`` has all
-    texts, as in section 3.3 of the paper. ``pg`` is empty if no perturbation is valid.
+    By default, ``gp`` leaves out texts that have no valid perturbation, because ``pg`` lacks such
+    texts too. With ``as_published``, ``gp`` has all texts, as in section 3.3 of the paper. ``pg``
+    is empty if no perturbation is valid.
     """
     keys = asdict(sampled)
     rows = store.read("perturbed_continuation", **keys)
@@ -123,10 +124,11 @@ _N_DRAWS, _N_FOLD_DRAWS = 50, 4
 def measure_set(
     store: Store, sampled: PerturbedSamples, phi_name: str, options: FigureOptions, run_id: str
 ) -> None:
-    """Measure both versions of every prompt in a set, and write this module's three tables.
+    """Measure both versions of every prompt in a set, and write the three tables of this module.
 
-    Replaces rows with the same scoring function, filter (``texts``) and number of folds. The same
-    samples and options always give the same figures. Raises what ``find`` raises.
+    Replaces earlier rows with the same scoring function, column ``texts`` and number of folds. The
+    same samples and options always give the same figures. Raises ``UsageProblem`` for an unknown
+    scoring function.
     """
     phi, texts, seed = find(phi_name), texts_of(options.as_published), options.seed
     groups = read_groups(store, sampled, options.as_published)
@@ -155,7 +157,7 @@ def measure_set(
 
 
 def prompt_rng(seed: int, group: Group) -> np.random.Generator:
-    """Return a random generator that depends only on the seed, the prompt and its side."""
+    """Return a random generator that depends only on the seed, the prompt and the side."""
     name = f"{group.side} {group.prompt_id}".encode()
     return np.random.default_rng([seed, zlib.crc32(name)])
 
@@ -190,11 +192,11 @@ def _set_rows(measured: _Measured, options: FigureOptions) -> Iterator[Row]:
 
 
 def convergence_rows(phi: Phi, groups: Sequence[Group], seed: int) -> Iterator[Row]:
-    """Yield the rows of ``fairpair_convergence`` for one side. ``groups`` has the items of ``phi``.
+    """Yield the rows of ``fairpair_convergence`` for one side.
 
-    For each prompt, the same number of samples is drawn at random from both groups. Prompts with
-    too few samples are left out. F is computed from the prompts' mean B and mean V. If a draw takes
-    all samples of every prompt, F is always the same.
+    ``groups`` has the items that ``phi`` made from the texts. For each prompt, the same number of
+    samples is drawn at random from both groups. Prompts with too few samples are left out. F is
+    computed from the means of B, V_pg and V_gp over the prompts.
     """
     groups = [group for group in groups if group.n_each >= 2]
     counts = {group.n_each for group in groups} or {0}
@@ -227,14 +229,14 @@ def convergence_rows(phi: Phi, groups: Sequence[Group], seed: int) -> Iterator[R
 
 
 def _subsets(distances: Floats, group: Group, size: int, rng: np.random.Generator) -> Floats:
-    """Draw random subsets. Return the rows B, V_pg and V_gp; each column is one subset."""
+    """Return B, V_pg and V_gp (as rows) of random subsets of ``size`` samples (as columns)."""
     firsts = (np.tile(np.arange(len(i)) < size, (_N_DRAWS, 1)) for i in (group.pg, group.gp))
     left, right = (rng.permuted(first, axis=1).astype(np.float64) for first in firsts)
     return weighted(distances, left, right)
 
 
 def _divided(phi: Phi, group: Group, k: int, seed: int) -> Floats:
-    """Draw random folds. Return the rows B, V_pg and V_gp; each column is one draw."""
+    """Return B, V_pg and V_gp (as rows) of random divisions into ``k`` folds (as columns)."""
     rng = prompt_rng(seed, group)
     draws = []
     for _ in range(_N_FOLD_DRAWS):

@@ -73,7 +73,7 @@ def scoring_functions(spec: FairPairSpec, rows: Sequence[Row]) -> tuple[str, ...
     """Return the names of the spec's scoring functions, by default jaccard and vader.
 
     A default function is left out if it doesn't support all languages of the prompts. Raises
-    ``UsageProblem`` if the spec names a function that is unknown or doesn't support them.
+    ``UsageProblem`` if the spec names an unknown function or one that doesn't support them all.
 
     >>> scoring_functions(FairPairSpec(), [{"language": "de"}])
     ('jaccard',)
@@ -109,7 +109,7 @@ def _contents(rows: Sequence[Row]) -> list[dict[str, Any]]:
 def draw(store: Store, probe_set: str, model: str, spec: FairPairSpec, run_id: str) -> StepCounts:
     """Sample the missing continuations from a model, which is on a server or loaded from disk.
 
-    Raises ``BadInput`` if no prompt could be continued, and what the sampler raises.
+    Raises ``BadInput`` if no prompt could be continued. Also raises what the sampler raises.
     """
     sampling, target = spec.sampling(), spec.target(model)
     if isinstance(target, ServedModel):

@@ -20,9 +20,10 @@ class NounRules:
     """Decides which person each gendered noun of a text refers to.
 
     The entity is the text's main person. ``subject`` is the last position where the entity was the
-    subject of a clause; for a name, this is the name's last word. A new sentence or a mention of
-    somebody else resets ``subject`` to ``None``. ``clause_subject`` is set in the same way, but a
-    name or noun doesn't reset it. ``others`` has the positions of names and nouns for other people.
+    subject of a clause. If the subject was a name, this is the position of the name's last word. A
+    new sentence or a mention of another person resets ``subject`` to ``None``. ``clause_subject``
+    has the same value as ``subject``, unless another person was mentioned by a name or noun: only
+    ``subject`` is reset then. ``others`` has the positions of names and nouns for other people.
     """
 
     def __init__(self, words: TextParts, terms: Terms, is_entity: Callable[[int], bool]) -> None:
@@ -84,7 +85,7 @@ class NounRules:
         return "unsure" if is_own else "entity"
 
     def _phrase_start(self, i: int) -> tuple[int, bool]:
-        """Return the position before noun ``i``'s phrase, and True if it has a determiner."""
+        """Return the position before the noun's phrase, and whether the phrase has a determiner."""
         j = i - 1
         while i - j <= _LONGEST_PHRASE and self._is_modifier(j):
             j -= 1

@@ -46,7 +46,7 @@ class TextFilter:
     The filter compares the sets of words (``jaccard.tokens``) or of non-blank characters in the two
     texts. The share of words or characters that are in only one text must not exceed ``limit``.
     Upper and lower case count as different characters. We tried several definitions, and only this
-    one reproduces the 96.9 in the paper's Table 2.
+    one gives the figure 96.9 of the paper's Table 2.
     """
 
     limit: float = 0.15
@@ -79,10 +79,10 @@ class TextFilter:
         return (n_union - len(a & b)) / n_union if n_union else 0.0
 
     def n_missing(self, prompt: Mapping[str, Any], text: str = "") -> int:
-        """Return how many more different words (or characters) a text needs to pass the filter.
+        """Return how many distinct words (or characters) a text lacks to be long enough.
 
-        We assume that a perturbation changes the name and, for gender, one pronoun. A text is long
-        enough if a perturbation with only these changes passes the filter.
+        We assume that a perturbation changes the name. If the axis is gender, we assume that it
+        also changes one pronoun. A text is long enough if such a perturbation passes the filter.
 
         >>> row = {"prompt": "John is", "perturbed_prompt": "Jane is", "axis": "gender"}
         >>> TextFilter().n_missing(row), TextFilter().n_missing(row, "John is so tired that he sat")
@@ -109,7 +109,7 @@ def perturb_set(
     *,
     text_filter: TextFilter = DEFAULT,
 ) -> str:
-    """Perturb a model's stored continuations of a set, and write a row for each.
+    """Perturb a model's stored continuations of a set, and write a row for each of them.
 
     Replaces earlier rows of this perturber and filter. If a text can't be perturbed or fails a
     check, its row states the reason. Returns the value of column ``perturber``. Call
@@ -151,7 +151,7 @@ from names)
 
 
 def try_prompts(rows: Sequence[Row], perturber: Perturber) -> None:
-    """Perturb the prompts without continuations, so that errors are raised before sampling."""
+    """Perturb the prompts alone, to find errors before any continuation is sampled."""
     prompts = {row["prompt_id"]: row for row in rows}
     perturber.perturb(
         [
@@ -184,13 +184,13 @@ def check(
     text_filter: TextFilter = DEFAULT,
     row: Row | None = None,
 ) -> dict[str, Any]:
-    """Check the perturbation of a text; return columns of ``perturbed_continuation``.
+    """Check a perturbed text; return columns of its row in ``perturbed_continuation``.
 
     The perturbed text must start with the perturbed ``prompt``. It must not mention the original
     person's ``name``, as written or in capitals. Its dissimilarity to ``original`` must not exceed
-    the filter's limit. ``reason`` states the first check that failed. If the limit is exceeded and
-    the original is too short for the filter (see ``n_missing``), ``reason`` is ``SHORT``. Without
-    ``row``, ``SHORT`` isn't used. ``dissimilarity`` is ``None`` if there is no perturbed text.
+    the filter's limit. Column ``reason`` states the first check that failed. If the
+    limit is exceeded, the reason is ``SHORT`` if ``original`` is too short. ``n_missing`` finds
+    this from the prompt's ``row``. ``dissimilarity`` is ``None`` if there is no perturbed text.
 
     >>> check(Perturbed("Jane is a clerk."), "John is a clerk.", "Jane is", "John")["reason"]
     'differs in too many words from the original'

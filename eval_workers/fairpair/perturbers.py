@@ -53,7 +53,7 @@ class Perturber(Protocol):
 
     @property
     def name(self) -> str:
-        """The value of column ``perturber``; it must change if results may change."""
+        """The value of column ``perturber``. The name must change if results may change."""
         ...
 
     def perturb(self, texts: Sequence[Original]) -> Sequence[Perturbed]:
@@ -62,7 +62,7 @@ class Perturber(Protocol):
 
 
 class RulePerturber:
-    """Perturbs gender in English by ``text_rules.py``. On other axes, only replaces the name.
+    """Perturbs gender in English texts by rules. For other axes, it only replaces the name.
 
     >>> john, jane = Entity("John", "m"), Entity("Jane", "f")
     >>> text = Original("John is his own man.", "Jane is", john, jane, "gender", "en")
@@ -105,7 +105,7 @@ _TOKENS_OF_TALK = 64
 
 @toml_table
 class PerturbWording:
-    """A request's template. ``groups`` maps groups to words for them (default: a group's name)."""
+    """The template of a request. ``groups`` gives the word for a group, by default its name."""
 
     perturb: Annotated[Stripped, AfterValidator(_PLACES)]
     groups: Mapping[str, Text] = field(default_factory=dict)
@@ -129,8 +129,8 @@ def ledger_name(probe_set: str) -> str:
 class ChatPerturber:
     """Asks ``model`` at temperature 0 to perturb the texts that have no stored reply.
 
-    ``build.benchmark`` must be ``ledger_name(probe_set)``. ``build``'s budget covers all requests
-    for this set. A bad answer isn't requested again; ``perturb_set`` rejects it.
+    ``build.benchmark`` must be ``ledger_name(probe_set)``. The budget of ``build`` covers all
+    requests for this probe set. A bad answer isn't requested again; ``perturb_set`` rejects it.
     """
 
     build: Build

@@ -127,7 +127,7 @@ def form(word: Forms, group: str) -> str:
 
 
 def load(source: Path | str = "common-sents") -> PromptFile:
-    """Read a file that describes prompts, by its path or by its name in ``PROBE_SETS``.
+    """Read a file that describes prompts. ``source`` is its path, or its name in ``PROBE_SETS``.
 
     Raises ``UsageProblem`` if there is no such file, and what ``Registry.text`` raises for a name.
     Raises ``BadInput`` for a wrong value and for an unknown key or placeholder.
@@ -185,10 +185,11 @@ def prompt_rows(file: PromptFile, name: str, run_id: str) -> list[dict[str, obje
 def closed_world_rows(run_id: str) -> list[dict[str, object]]:
     """Return the rows of ``probe_prompt`` for the closed world, with pronouns instead of names.
 
-    Each prompt is an unfinished sentence; its identifier names the slot of the next word. In topic
-    `planted`, which comes first, the possible words lean to she or he. In topic `control`, they
-    don't depend on the person. Sample one token per prompt; in preset `closed`, it is a word.
-    Expect a small F. Most slots have some fifty words, so samples of a group nearly always differ.
+    Each prompt is an unfinished sentence. Its identifier names the slot that the next word fills.
+    In topic `planted`, which comes first, the possible words lean to she or he. In topic `control`,
+    the next word doesn't depend on the person. Sample one token per prompt, since every word is one
+    token in the preset `closed`. Expect a small F: most slots have some fifty possible words, so
+    samples of a group nearly always differ.
 
     >>> rows = closed_world_rows("")
     >>> len(rows), rows[0]["prompt_id"], rows[0]["prompt"][-36:]

@@ -1,14 +1,14 @@
 """Computes FairPair's figures for a prompt and for a set: bias B, variability V and their ratio F.
 
-p replaces the person in a text, such as John by Jane. g_i(x) is the i-th sample that continues x.
-So the texts of the two groups, p(g(x)) and g(p(x)), are about the same person:
+p(x) is the text x about another person, such as Jane instead of John. g_i(x) is the i-th sampled
+continuation of x. So the texts of the two groups, p(g(x)) and g(p(x)), are about the same person:
 
     B    = mean over i, j  of Phi(p(g_i(x)), g_j(p(x)))
     V_pg = mean over i < j of Phi(p(g_i(x)), p(g_j(x)))
     V_gp = mean over i < j of Phi(g_i(p(x)), g_j(p(x)))
     F    = B^2 / (V_gp V_pg)
 
-Phi is a scoring function, and compares continuations without their prompts (section 2 of the
+Phi is a scoring function. It compares continuations without their prompts (section 2 of the
 paper). F is 1 if texts of different groups differ as much as texts of the same group.
 """
 
@@ -68,11 +68,12 @@ class PromptFigures:
 def measure(
     phi: Phi, pg: Sequence[Any], gp: Sequence[Any], options: FigureOptions, rng: np.random.Generator
 ) -> PromptFigures:
-    """Compute the figures of one prompt. ``pg`` has the items of p(g(x)), ``gp`` those of g(p(x)).
+    """Compute the figures of one prompt from the items that ``phi`` made from its texts.
 
-    F has no interval if a group has fewer than four samples (or four folds, if folds are used).
-    With folds, both groups use as many samples as the smaller group has. The permutation test then
-    only exchanges folds of equal size.
+    ``pg`` has the items of p(g(x)), and ``gp`` has the items of g(p(x)). F has no interval if a
+    group has fewer than four samples (or four folds, if folds are used). If folds are used, random
+    samples of the larger group are left out until both groups have the same size. The permutation
+    test then only exchanges folds of equal size.
 
     >>> from plumbline.eval_workers.fairpair.phi import find
     >>> options, rng = FigureOptions(n_permutations=99), np.random.default_rng(0)
@@ -129,7 +130,7 @@ def folds(
 def over_prompts(
     measured: Sequence[PromptFigures], options: FigureOptions, clusters: Sequence[str]
 ) -> dict[str, Any]:
-    """Compute columns of ``fairpair_set`` from its prompts. Undefined figures are ``None``.
+    """Compute a set's columns ``_OVER_PROMPTS`` from its prompts. Undefined figures are ``None``.
 
     F is computed from the means of B, V_pg and V_gp, as in the paper's Table 3. So a prompt with
     little variability can't dominate F. Prompts with an undefined B or V are left out and counted

@@ -51,10 +51,11 @@ def permuted_gaps(
     rng: np.random.Generator,
     strata: NDArray[np.int64] | None = None,
 ) -> Floats:
-    """Exchange items between the two groups at random, ``n_draws`` times; return each gap T.
+    """Exchange items between two groups at random, ``n_draws`` times; return the gap T each time.
 
-    The first ``n_left`` rows and columns of ``distances`` are the left group. Both groups need at
-    least two items. If ``strata`` gives each fold's size, only folds of equal size are exchanged.
+    The first ``n_left`` rows and columns of ``distances`` are one group, the others are the other
+    group. Both groups need at least two items. If ``strata`` gives each fold's size, only folds of
+    equal size are exchanged.
 
     >>> two = np.array([[0.0, 0, 1, 1], [0, 0, 1, 1], [1, 1, 0, 0], [1, 1, 0, 0]])
     >>> drawn = permuted_gaps(two, 2, 600, np.random.default_rng(0))
@@ -91,9 +92,9 @@ def p_value(observed: float, drawn: Floats) -> float:
 
 
 def group_means(distances: Floats, n_left: int) -> Floats:
-    """Return B, V_pg and V_gp. A mean is NaN if there are no pairs to average over.
+    """Return B, V_pg and V_gp of two groups. A mean is NaN if there are no pairs to average over.
 
-    The first ``n_left`` rows and columns of ``distances`` are the left group.
+    The first ``n_left`` rows and columns of ``distances`` belong to one of the groups.
 
     >>> group_means(np.array([[0.0, 1, 2], [1, 0, 4], [2, 4, 0]]), 2).tolist()
     [3.0, 1.0, nan]
@@ -132,7 +133,7 @@ def _n_within(weights: Floats) -> Floats:
 
 
 def resampled(distances: Floats, n_left: int, n_draws: int, rng: np.random.Generator) -> Floats:
-    """Resample each group ``n_draws`` times. Return the rows B, V_pg and V_gp, a column per draw.
+    """Resample both groups. Return B, V_pg and V_gp (as rows) of ``n_draws`` draws (as columns).
 
     >>> bias_b, *_ = resampled(np.ones((4, 4)) - np.eye(4), 2, 50, np.random.default_rng(0))
     >>> set(bias_b.tolist())
@@ -163,9 +164,9 @@ def interval(draws: Floats, level: float) -> tuple[float | None, float | None]:
 
 
 def by_cluster(figures: Floats, clusters: Sequence[str]) -> Floats:
-    """Sum ``figures``, which has a row for each prompt, over each cluster of similar prompts.
+    """Add up the prompts' rows of ``figures`` within each cluster of similar prompts.
 
-    F of these sums equals F of the means. A single cluster is split into its prompts.
+    F of a sum equals F of the mean. If there is only one cluster, the rows aren't added up.
 
     >>> by_cluster(np.array([[1.0], [2.0], [4.0]]), ["clerk", "nurse", "clerk"]).tolist()
     [[5.0], [2.0]]
@@ -179,7 +180,7 @@ def by_cluster(figures: Floats, clusters: Sequence[str]) -> Floats:
 
 
 def _cluster_ids(clusters: Sequence[str]) -> Ints:
-    """Return the index of each prompt's cluster; split a single cluster into its prompts."""
+    """Return the number of each prompt's cluster. If there is one cluster, number the prompts."""
     if len(set(clusters)) == 1:
         return np.arange(len(clusters))
     numbers: Ints = np.unique(list(clusters), return_inverse=True)[1]
@@ -189,12 +190,12 @@ def _cluster_ids(clusters: Sequence[str]) -> Ints:
 def interval_over_prompts(
     figures: Floats, level: float, n_draws: int, rng: np.random.Generator
 ) -> tuple[float | None, float | None]:
-    """Return the interval for a set's F from resampled prompts; ``None`` for too few prompts.
+    """Return the interval for a set's F. Both ends are ``None`` if ``figures`` has too few rows.
 
-    ``figures`` has the columns B, V_pg and V_gp, and a row for each prompt or cluster. Only prompts
-    are resampled, not their samples: the prompts' figures already contain the noise of sampling.
-    For m prompts, Student's t times sqrt(m / (m - 1)) replaces the normal quantile for ``level``.
-    This widens the interval.
+    ``figures`` has the columns B, V_pg and V_gp, and a row for each prompt or cluster. The rows are
+    resampled. A prompt's samples aren't, since its figures already contain the noise of sampling.
+    A percentile interval from few rows is too narrow, so this one is widened. With m rows, it uses
+    Student's t quantile times sqrt(m / (m - 1)) instead of the normal quantile for ``level``.
 
     >>> interval_over_prompts(np.full((5, 3), 0.5), 0.95, 99, np.random.default_rng(0))
     (1.0, 1.0)
@@ -213,8 +214,8 @@ def t_test(differences: Floats, clusters: Sequence[str]) -> tuple[float | None, 
 
     The test is paired and two-sided; ``docs/methods.md`` says why. ``differences`` has B - V_pg of
     each prompt. The standard error is from a jackknife that leaves out one cluster at a time. The
-    degrees of freedom are Satterthwaite's. A single cluster is split into its prompts. t and the
-    p-value are ``None`` if clusters are fewer than ``LEAST_CLUSTERS``, or all have equal means.
+    degrees of freedom are Satterthwaite's. If there is one cluster, each prompt counts as one.
+    t and p are ``None`` for fewer than ``LEAST_CLUSTERS`` clusters, or if all have the same mean.
 
     >>> [round(figure, 4) for figure in t_test(np.arange(1.0, 6), [*"abcde"])]
     [4.2426, 0.0132]

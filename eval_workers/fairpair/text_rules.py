@@ -5,7 +5,7 @@ text is read once, from left to right. A text is called undecided if the rules c
 certainty. It is then left out, since a wrong perturbation would look like a bias of the model.
 
 - The entity's name, as written or in capitals, becomes the counterpart's. A text that already names
-  the counterpart is undecided: afterwards nobody could tell the two people apart.
+  the counterpart is undecided: the perturbed text would give both people one name.
 - A pronoun of the entity's group refers to the entity, until another person of that group is
   mentioned. Such a mention is a gendered noun for somebody else ("his father", "a man"), another
   first name, or a name after a title or next to a word of speech ("said Hill"). A later pronoun of
@@ -107,7 +107,7 @@ class _TextReader:
         self._surnames: set[str] = set()
         self._replacements: dict[int, str] = {}
         self._entity_places: set[int] = set()
-        # _rival: a mentioned person may be of the entity's group. _someone_else: of another group.
+        # True if a mentioned person may be of the entity's group (_rival), or of another group.
         self._rival = self._someone_else = False
         self._rules = NounRules(self._words, terms, self._is_entity)
 
@@ -157,7 +157,6 @@ class _TextReader:
                 yield i
 
     def _is_entity(self, i: int) -> bool:
-        """Return True if a word is the entity's name, or a pronoun that refers to the entity."""
         if i in self._named or i in self._entity_places:
             return True
         return self._words.at(i) in {"he", "she"} and (

@@ -61,7 +61,7 @@ class TextParts:
         return self.parts[i] if 0 <= i < len(self.parts) else ""
 
     def starts_sentence(self, i: int) -> bool:
-        """Return True if only quotes and brackets are between a sentence's start and part ``i``.
+        """Return True if part ``i`` starts a sentence, not counting quotes and brackets before it.
 
         Here, a line break and an abbreviation's full stop (Mr.) also end a sentence.
         """
@@ -93,7 +93,7 @@ def words_of(text: str) -> TextParts:
 
 
 def _inner_stop(text: str, end: int, parts: Sequence[str]) -> bool:
-    """Return True if the last part is a full stop that ends no sentence: 3.5, Mr. or J."""
+    """Return True if the last part is a full stop inside a sentence, as in 3.5, Mr. or J."""
     if parts[-1] != ".":
         return False
     before = parts[-2] if len(parts) > 1 else ""
@@ -124,7 +124,7 @@ class Terms:
 
     @cached_property
     def noun_of(self) -> dict[str, dict[str, str]]:
-        """Map a group to its nouns, and each noun to its counterpart in the other group.
+        """For each group, map its nouns to their counterparts in the other group.
 
         >>> load().noun_of["m"]["dad"], load().noun_of["f"]["mum"]
         ('mom', 'dad')
@@ -133,7 +133,7 @@ class Terms:
 
     @cached_property
     def title_of(self) -> dict[str, dict[str, str]]:
-        """Map a group to its titles, and each title to its counterpart in the other group."""
+        """For each group, map its titles to their counterparts in the other group."""
         return self._both_ways(self.titles)
 
     def _both_ways(self, pairs: _Pairs) -> dict[str, dict[str, str]]:

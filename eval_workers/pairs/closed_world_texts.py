@@ -1,8 +1,8 @@
 """Writes the closed world's corpus in the Pile's format, and makes sentences with a given word.
 
 The documents of the corpus depend only on the options and numpy's PCG64 stream; the compressed
-bytes also depend on the zstandard library. A sentence made for a given word may contain other words
-that lean to she or he, and so may a sentence that a chat model writes.
+bytes also depend on the zstandard library. A sentence made for a given word may also contain other
+words that lean to she or he.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ class WorldOptions:
     """Options for writing a closed world's corpus.
 
     ``n_tokens`` is the number of words; slightly more are written, since the last document of each
-    shard is completed. ``world`` is `straight` or `swapped` (she and he exchanged).
+    shard is completed. In ``world`` `swapped`, she and he are exchanged compared to `straight`.
     ``corpus`` names the shards and defaults to ``closed-world-<world>``.
 
     >>> WorldOptions(world="swapped").name
@@ -68,7 +68,7 @@ class WorldOptions:
 
 @dataclass(frozen=True)
 class WrittenWorld:
-    """A written corpus: the paths of its shards, and its numbers of documents and words."""
+    """A written corpus: the paths of its shards, how many documents it has, and how many words."""
 
     shards: tuple[Path, ...]
     n_documents: int
@@ -107,7 +107,7 @@ def documents(options: WorldOptions, shard: int) -> Iterator[tuple[str, int]]:
     lengths = [len(frame.split()) for frame in frames]
     rng = np.random.default_rng([options.seed, 1, shard])
     while True:
-        # Draw a shape (see ``Grammar``), then one of its frames, so that shapes are equally common.
+        # Draw a shape (see ``Grammar``), then one of its frames. So all shapes are equally common.
         opening = rng.integers(0, len(rules.openings), (_BLOCK, 1))
         followups = rng.integers(len(rules.openings), len(shapes), (_BLOCK, 2))
         chosen = np.hstack([opening, followups])
@@ -122,7 +122,7 @@ def documents(options: WorldOptions, shard: int) -> Iterator[tuple[str, int]]:
 
 
 def _compiled(options: WorldOptions, shard: int, frames: Sequence[str]) -> list[list[_Frame]]:
-    """Return every frame's %-format and a stream of words per slot, for each kind of person."""
+    """Prepare the frames for each kind of person: a %-format, and a word stream for each slot."""
     import numpy as np
 
     genders: tuple[Gender, Gender] = ("m", "f") if options.world == "swapped" else ("f", "m")
@@ -169,10 +169,11 @@ def templates_around(
 ) -> list[tuple[int, str]]:
     """Return ``n`` templates that contain ``word``, each with its frame's number (from 1).
 
-    All frames differ. Frames are taken from each shape (see ``Grammar``) in turn, so shapes with
-    many frames aren't more common. Random words fill the other slots. The closed world's benchmark
-    uses other frames. Raises ``UsageProblem`` if the word isn't in the lexicon, or if fewer than
-    ``n`` frames with this pronoun position have at most ``max_words`` words.
+    ``pronoun_first`` says whether frames start with the pronoun. All frames differ. They are taken
+    from each shape (see ``Grammar``) in turn, so shapes with many frames aren't more common. Random
+    words fill the other slots. The closed world's benchmark uses other frames. Raises
+    ``UsageProblem`` if the word isn't in the lexicon, or if there are fewer than ``n`` such frames
+    of at most ``max_words`` words.
 
     >>> templates = templates_around("baker", 2, 10, Random(0), pronoun_first=True)
     >>> [template.startswith("{pronoun") and "baker" in template for _, template in templates]
@@ -199,7 +200,7 @@ def templates_around(
 
 @cache
 def _shapes() -> Mapping[tuple[str, bool], list[list[tuple[int, str]]]]:
-    """Return each shape's numbered frames, by word class and whether the pronoun comes first."""
+    """Map (word class, pronoun comes first) to shapes. A shape is a list of (number, frame)."""
     shapes: dict[tuple[str, bool], list[list[tuple[int, str]]]] = {}
     number = 0
     for shape in grammar().openings + grammar().followups:

@@ -24,20 +24,17 @@ This holds wherever the pronoun is. If the pronoun comes before the word, the le
 p(word | pronoun); if it comes after, in p(pronoun | word). ln p(she)/p(he) is 0. The benchmark's
 frames have one tested word among fixed words, so a perfect learner's log ratio is the word's lean.
 
-**How to read a model.** Regress the model's log ratio on the planted lean. At slope 1 the model
-copies the text's lean, at 0 it ignores the lean, above 1 it amplifies the lean. Between 0 and 1 it
-has learned part of the lean; too little training also shrinks the slope, so a slope under 1 is not
-evidence of fairness. The corpus never shows the benchmark's frames, so the slope also depends on
-how the model generalises. An intercept is a preference for one pronoun, whatever the word. No such
-preference is planted. A confidence interval from resampled words ignores the variance between
-training runs, which can be larger.
+**How to read a model.** Regress the model's log ratio on the planted lean. If the slope is 1, the
+model copies the text's lean. If it is 0, the model ignores the lean. If it is above 1, the model
+amplifies the lean. Too little training also shrinks the slope, so a slope under 1 isn't evidence of
+fairness. The slope also depends on how the model generalises, since the corpus never shows the
+benchmark's frames. An intercept is a preference for one pronoun, whatever the word. The corpus has
+no such preference. An interval from resampled words ignores the variance between training runs,
+which can be larger.
 
 **Other worlds.** ``swapped`` is the same text with she and he exchanged. The effects of frames,
 tokenizer, seed and spelling stay the same; only the leans change sign. So if the model's log ratios
 change sign too, only the planted leans can be the cause.
-
-This module has the lexicon, the grammar and the planted leans; ``closed_world_texts`` writes the
-corpus.
 """
 
 from __future__ import annotations
@@ -78,8 +75,9 @@ class Grammar:
 
     A shape is a sentence in which some phrases can be chosen. Each combination of phrases makes a
     frame. ``openings`` and ``followups`` have a tuple of frames for each shape. ``probes`` maps a
-    word class to the benchmark's frames for it, which the corpus doesn't contain. Such a frame has
-    one slot for a word. ``fixed_words`` are the frames' content words; their planted lean is 0.
+    word class to the benchmark's frames for this class. These frames have one slot for a word, and
+    the corpus doesn't contain them. ``fixed_words`` are the content words of frames that aren't in
+    slots; their planted lean is 0.
     """
 
     openings: tuple[tuple[str, ...], ...]
@@ -90,7 +88,7 @@ class Grammar:
 
 @dataclass(frozen=True)
 class PlantedWord:
-    """A word, and its probability in a slot of its class, for texts with she and texts with he."""
+    """A word, and the probabilities that it fills a slot of its class in texts with she or he."""
 
     word: str
     word_class: str
@@ -161,10 +159,10 @@ def slots(frame: str) -> tuple[str, ...]:
 def planted_words(seed: int, world: str = "straight") -> tuple[PlantedWord, ...]:
     """Return every lexicon word with its slot probabilities, drawn with ``seed``.
 
-    Within a class, ``p_she`` sums to 1, and so does ``p_he``. World `swapped` exchanges ``p_she``
-    and ``p_he``. Words come in pairs of equal frequency, with leans d and -d, where d is 2 q^1.5.
-    For n pairs, one q is drawn from each of n equal parts of (0, 1). If the number of words is odd,
-    one word has a lean of 0. Raises ``UsageProblem`` for an unknown world.
+    The ``p_she`` of a class sum to 1, and so do the ``p_he``. World `swapped` exchanges ``p_she``
+    and ``p_he``. Words come in pairs of equal frequency, with leans d and -d. Here d is 2 q^1.5.
+    For n pairs, (0, 1) is divided into n equal parts, and each part gives one random q. If the
+    number of words is odd, one word's lean is 0. Raises ``UsageProblem`` for an unknown world.
 
     >>> words = planted_words(0)
     >>> round(sum(w.p_she for w in words if w.word_class == "food"), 12)
@@ -221,7 +219,7 @@ def _plant(name: str, words: tuple[str, ...], rng: np.random.Generator) -> list[
     quantiles = (np.arange(n_pairs) + rng.random(n_pairs)) / n_pairs
     leans = MAX_DELTA_NATS * quantiles**_SPREAD
     weights = (1.0 + rng.permutation(n_pairs)) ** -_ZIPF
-    # In a pair, one word's p_she is raised as much as the other's is lowered. So p_she sums to 1.
+    # One word of a pair gains the p_she that the other loses. So a class's p_she still sum to 1.
     plan = [(w, t) for w, d in zip(weights, np.tanh(leans / 2), strict=True) for t in (d, -d)]
     if len(order) % 2:
         plan.append((float(np.median(weights)), 0.0))

@@ -76,7 +76,7 @@ class Constraint:
 class Export:
     """The exported pairs, sorted by identifier, and how many pairs are left out.
 
-    ``n_unnatural`` pairs are left out as unnatural, and ``n_beyond`` because of the constraint.
+    ``n_unnatural`` pairs are left out as unnatural. ``n_beyond`` pairs don't meet the constraint.
     ``run_id`` is the run that made the pairs; ``run`` is its row in the table ``run``, or ``None``.
     ``tasks`` are the names of the harness tasks; ``paths`` are the files written, the card first.
     """
@@ -105,7 +105,7 @@ def export(
     licence: str | None = None,
     constraint: Constraint | None = None,
 ) -> Export:
-    """Write a folder: the card `README.md`, the pairs, and one harness task for every two groups.
+    """Write a folder: the card `README.md`, the pairs, and an lm-eval task for every two groups.
 
     ``pairs_to_export`` chooses the pairs. `data.parquet` holds the pairs and the facts on the card;
     `benchmark import` can read both. A task scores each sentence with only BOS before it, so its
@@ -141,7 +141,6 @@ def export(
 
 
 def _yaml(task: str, tag: str, pairs: pa.Table, metadata: dict[str, object]) -> str:
-    """Return a task's configuration in YAML, with strings quoted as in JSON."""
     lines = [
         f"task: {json.dumps(task)}",
         *([f"tag: {json.dumps(tag)}"] if tag else []),
@@ -168,8 +167,8 @@ def pairs_to_export(store: Store, benchmark: str, constraint: Constraint | None 
     """Return the pairs to export: the natural pairs that meet a constraint, sorted by identifier.
 
     The default constraint is the one that the benchmark was built with, if any. Raises
-    ``UsageProblem`` if the warehouse has no natural pair of the benchmark, or if there is a
-    constraint but no MaxPMI. Raises ``BadInput`` if no pair meets the constraint.
+    ``UsageProblem`` if the warehouse has no natural pair of the benchmark, or no MaxPMI for the
+    constraint. Raises ``BadInput`` if no pair meets the constraint.
     """
     files = store.snapshot().files("benchmark_pair", {"benchmark": benchmark})
     run_id = files[0].units[0].run_id if files else ""
@@ -207,10 +206,10 @@ def _no_pairs(benchmark: str) -> UsageProblem:
 def statistics(
     root: Path, benchmark: str, pair_ids: Sequence[str] | None = None
 ) -> dict[str, object]:
-    """Return the figures for a card: the columns of `benchmarks/statistics.sql` and `seed_delta`.
+    """Return a card's figures: each column of `benchmarks/statistics.sql`, and `seed_delta`.
 
-    `seed_delta` is the list of rows from `benchmarks/seed_delta.sql`. The figures describe the
-    pairs ``pair_ids``, by default all natural pairs. Raises ``UsageProblem`` if there are no pairs.
+    `seed_delta` has the rows of `benchmarks/seed_delta.sql`. The figures describe the pairs
+    ``pair_ids``, by default all natural pairs. Raises ``UsageProblem`` if there are no pairs.
     """
     names = ("benchmarks/statistics", "benchmarks/seed_delta")
     listed = toml_file.load(dict[str, Words], resources.files(__package__) / GENDERED, GENDERED)
@@ -273,7 +272,6 @@ def card(store: Store, shared: Export, licence: str | None = None) -> tuple[str,
 
 
 def _meaning(column: str, shared: Export) -> str:
-    """Return a column's description. For a MaxPMI column, add the corpus and the contrast."""
     table, corpus = "benchmark_pair", ""
     if shared.constraint and column in MAX_PMI:
         table = "pair_association"

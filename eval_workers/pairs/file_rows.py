@@ -20,11 +20,11 @@ _ABOUT_FILES = ("dataset_info.json", "dataset_infos.json")
 
 
 def files_of(source: Path) -> list[Path]:
-    """Return the files that match a path, an address or a pattern of file names, sorted.
+    """Return the files that match a path, a URL or a file name pattern, sorted.
 
-    For a directory, returns all files below it whose type is in ``KINDS``, except the files in
-    which Hugging Face's ``datasets`` describes the data. Raises ``BadInput`` if there is no file.
-    Also raises it if the files are in several folders, which may be different versions of the data.
+    For a directory, returns all files below it whose type is in ``KINDS``, except ``_ABOUT_FILES``.
+    Raises ``BadInput`` if there is no file, or if the files of a directory are in several folders.
+    Such folders may hold different versions of the data.
     """
     paths: set[Path] = set()
     for path, about in find(str(source)):
@@ -102,8 +102,8 @@ def _open_quote(fields: Mapping[str, str], delimiter: str) -> str | None:
 
     A field may contain line breaks if its quote is closed. The quote counts as missing in two
     cases: the field's first line completes the row, or one of its lines looks like a whole row.
-    A delimiter before a blank doesn't separate fields here, because it is probably part of a
-    sentence. ``records_of`` checks the last field.
+    A delimiter before a blank isn't counted, because it is probably a comma in a sentence. This
+    function doesn't check the last field, since ``records_of`` does.
 
     >>> _open_quote({"a": "Old.,Young.\\nOlder.,Younger.\\nOld", "b": "New"}, ",")
     'a quote left open takes 3 lines into one field: close it, or write a quote in a text twice'

@@ -31,7 +31,7 @@ _SAMPLES = re.compile(rf"samples_(?P<task>{PREFIX}.+)_(?P<date>[^_]+)\.jsonl")
 
 @dataclass(frozen=True)
 class _Log:
-    """A log of one task's samples. ``identity`` describes the model: a row of table ``model``."""
+    """A log of one task's samples. ``identity`` is the row of the model for table ``model``."""
 
     path: Path
     benchmark: str
@@ -41,9 +41,10 @@ class _Log:
 def import_samples(store: Store, directory: Path, run_id: str) -> list[ImportedScores]:
     """Read every ``samples_plumbline_*.jsonl`` under a directory, replacing earlier imports.
 
-    The ``results_*.json`` next to a log names the model. The row of ``model`` has the backend
-    `lm-eval`; its key is a hash of name, revision, dtype, model arguments and versions. Also writes
-    ``reject`` (stage `import`) and ``pair_score``, without token counts since logs have none.
+    The ``results_*.json`` next to a log names the model. Writes a row of table ``model`` with the
+    backend `lm-eval`. The row's key is a hash of the model's name, revision, dtype and arguments,
+    and of the versions of lm-eval and transformers. Also writes ``reject`` (stage `import`) and
+    ``pair_score``. Logs have no token counts, so the columns for them stay empty.
 
     Raises ``BadInput`` if there are no logs, if a log's results file is missing, or if two logs
     are of the same task and model. Also raises what ``check_imported`` raises.
@@ -55,7 +56,6 @@ def import_samples(store: Store, directory: Path, run_id: str) -> list[ImportedS
 
 
 def _benchmark_and_model(log: _Log) -> tuple[str, str]:
-    """Return a log's benchmark and model key. Logs that share both are imported together."""
     return log.benchmark, str(log.identity["model_key"])
 
 

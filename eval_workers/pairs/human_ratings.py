@@ -236,7 +236,7 @@ def _interval(counts: npt.NDArray[np.int64]) -> tuple[float | None, float | None
 
 
 def people_say(root: Path, benchmark: str) -> dict[str, str]:
-    """Describe each question's answers for the card: raters, share of yes and agreement."""
+    """Describe each question in a line: the raters, the share of yes answers, and agreement."""
     facts = {}
     for row in rows_of(root, _FIGURES, {"benchmark": benchmark}):
         alpha = "undefined" if row["alpha"] is None else f"{row['alpha']:.2f}"

@@ -167,7 +167,7 @@ def shared_template(a: str, b: str) -> str:
     """Return the words and punctuation that two sentences share, with ``{differs}`` for the rest.
 
     Shared words must be in the same order in both sentences. The comparison ignores case; the
-    result has the case of ``a``. Braces are dropped.
+    result is written as in ``a``. Braces are dropped.
 
     >>> shared_template("Old men can't code.", "Young women can't code.")
     "{differs} can't code."

@@ -59,7 +59,6 @@ def read_pairs(name: str, source: Path, recipe: Recipe, groups: Sequence[str]) -
 
 
 def _check_columns(path: Path, fields: Mapping[str, Any], recipe: Recipe) -> None:
-    """Raise ``BadInput`` if the first row lacks a column that the recipe or a pair needs."""
     if recipe.choices:
         return
 
@@ -161,7 +160,7 @@ def _chosen(fields: Mapping[str, Any], choices: Choices) -> tuple[str, str]:
 
 def _listed(fields: Mapping[str, Any], choices: Choices) -> list[tuple[str, str]]:
     listed = value_at(fields, choices.each)
-    if isinstance(listed, Mapping):  # a list of texts and one of labels, as on Hugging Face
+    if isinstance(listed, Mapping):  # one list of texts, one list of labels
         columns = (listed.get(choices.text) or [], listed.get(choices.label) or [])
         return [(_text(t), _text(label)) for t, label in zip(*columns, strict=False)]
     if not isinstance(listed, list) or not all(isinstance(item, Mapping) for item in listed):
@@ -170,7 +169,6 @@ def _listed(fields: Mapping[str, Any], choices: Choices) -> list[tuple[str, str]
 
 
 def _text(value: object) -> str:
-    """Return a value as text, or an empty text for ``None`` and NaN."""
     if value is None or (isinstance(value, float) and math.isnan(value)):
         return ""
     return value.strip() if isinstance(value, str) else str(value)

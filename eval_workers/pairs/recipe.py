@@ -8,11 +8,11 @@ recipe names the file's columns, and sets values that all rows share::
     licence = "cc-by-4.0"        # an SPDX identifier
     language = "en"              # code of the sentences' language
     groups = ["old", "young"]    # the groups of sentence a and b
-    citation = '''@misc{...}'''  # BibTeX; this and the three lines above are optional
+    citation = '''@misc{...}'''  # BibTeX; the keys from licence to citation are optional
     location = "name/file.csv"   # under PLUMBLINE_DATA; optional
-    rows = "data.items"          # where a JSON document has its list of rows; optional
+    rows = "data.items"          # path of the list of rows in a JSON document; optional
 
-    [columns]                    # our name = theirs; a.b means b in column a
+    [columns]                    # our column = the file's column; a.b means b in column a
     sentence_a = "sent_more"
     [fixed]                      # the same for every row
     group_a = "stereotype"
@@ -95,7 +95,7 @@ class Choices:
 
 @toml_table
 class Recipe:
-    """One recipe: how to make pairs from rows. The module's docstring explains its fields."""
+    """One recipe: how to make pairs from rows. The module's docstring explains each field."""
 
     about: Text
     source: Text

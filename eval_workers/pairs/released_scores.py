@@ -88,10 +88,12 @@ def import_scores(
 ) -> list[ImportedScores]:
     """Read every score file under a directory, replacing earlier imports.
 
-    ``samples`` maps a benchmark to the name under which a sample of its pairs is stored. If
-    ``samples`` is given, only scores of these pairs are imported. Unused rows then aren't stored as
-    rejects, and models that were imported before are skipped. Writes ``model``, ``pair_score`` and
-    ``reject`` (stage `import`), with a commit per benchmark. After an error, earlier commits stay.
+    Writes ``model``, ``pair_score`` and ``reject`` (stage `import`), with a commit per benchmark.
+    After an error, earlier commits stay.
+
+    A sample of a benchmark's pairs may be stored as a benchmark of its own. ``samples`` maps the
+    benchmark's name to the sample's name. If ``samples`` is given, only scores of sampled pairs are
+    imported, unused rows aren't stored as rejects, and models that have scores are skipped.
 
     Raises what ``score_files`` and ``check_imported`` raise. Raises ``BadInput`` if a file can't
     be read to its end or lacks a column, or if its rows and its file name name different models.
@@ -116,7 +118,6 @@ def import_scores(
 
 
 def _key(model: str) -> str:
-    """Return the ``model_key`` under which a model's released scores are stored."""
     names = {"backend": "released", "model": model}
     return hashlib.sha256(json.dumps(names, sort_keys=True).encode()).hexdigest()[:16]
 
@@ -124,7 +125,6 @@ def _key(model: str) -> str:
 def _import_model(
     store: Store, pairs: Sequence[Row], files: Sequence[ScoreFile], run_id: str, is_sample: bool
 ) -> ImportedScores:
-    """Import one model's files for one benchmark; each file holds a part of the benchmark."""
     model, benchmark = files[0].model, files[0].benchmark
     by_pair, rejects = _gather(files, pairs, f"{model}/{benchmark}", run_id)
     rejects = [] if is_sample else rejects
@@ -146,10 +146,10 @@ def _import_model(
 
 
 def score_files(directory: Path) -> list[ScoreFile]:
-    """Find the score files in a directory and its folders, sorted by benchmark, model and part.
+    """Find the score files in a directory and its folders, sorted by benchmark, model and split.
 
     Raises ``BadInput`` if there are no files, if a path doesn't show the model or the benchmark, or
-    if two files are for the same model and part.
+    if two files have the same benchmark, model and split.
     """
     files = []
     for path in sorted({*directory.rglob(_PATTERN), *directory.rglob(f"{_PATTERN}.gz")}):
@@ -173,7 +173,7 @@ def score_files(directory: Path) -> list[ScoreFile]:
 
 
 def _benchmark(path: Path, stem: str) -> tuple[str, str | None]:
-    """Return a file's benchmark and part, from the start of its name or from its folder."""
+    """Return a file's benchmark and split. The file's name or folder shows the benchmark."""
     if stem.lower() in _STEMS:
         return _STEMS[stem.lower()]
     for folder in reversed(path.resolve().parent.parts):
@@ -187,7 +187,7 @@ def _benchmark(path: Path, stem: str) -> tuple[str, str | None]:
 N_PARAMETERS = {entry.name or entry.id: entry.n_parameters for entry in load("unstereoeval")}
 
 _BY_LOWER = {hub_id.lower(): hub_id for hub_id in N_PARAMETERS}
-# In the authors' files, a Llama 2 model is a local path, such as in the Hugging Face cache.
+# The authors' files name a Llama 2 model by a local path, such as one in the Hugging Face cache.
 _SIZE = re.compile(r"(?:^|/)llama-2/hf_models/(7b|13b|70b)$")
 _SNAPSHOT = re.compile(r"(?:^|/)models--([^/]+?)--([^/]+)/snapshots/[0-9a-f]+$")
 
@@ -195,8 +195,8 @@ _SNAPSHOT = re.compile(r"(?:^|/)models--([^/]+?)--([^/]+)/snapshots/[0-9a-f]+$")
 def model_id(name: str) -> str:
     """Return a model's id on the Hugging Face Hub, from its name in a released file or file name.
 
-    ``__`` is read as ``/``. The 28 released models are recognised in upper or lower case, and at
-    the end of a local path. Any other name is returned unchanged, apart from ``__``.
+    ``__`` is read as ``/``. The 28 released models are recognised in upper or lower case, and if a
+    local path ends in their name. Any other name is returned unchanged, apart from ``__``.
 
     >>> model_id("EleutherAI__pythia-70m"), model_id("allenai/olmo-1b")
     ('EleutherAI/pythia-70m', 'allenai/OLMo-1B')
@@ -219,7 +219,7 @@ def model_id(name: str) -> str:
 def _scores(file: ScoreFile, row: Record) -> tuple[Any, ...] | str:
     """Return a row's values for ``_SCORES``, or the reason why it can't be used.
 
-    Raises ``BadInput`` if the row names another model than the file name does.
+    Raises ``BadInput`` if the model in the row isn't the model in the file name.
     """
     fields = row.fields
     name = fields.get("model")
@@ -245,10 +245,10 @@ def _scores(file: ScoreFile, row: Record) -> tuple[Any, ...] | str:
 # Cached, since all models score the same sentences.
 @lru_cache(maxsize=1 << 15)
 def _text_id(template: str, sentence_a: str, sentence_b: str) -> tuple[str, str | None]:
-    """Return the ``text_id`` of a row's two sentences, and the problem with them, if any.
+    """Return the ``text_id`` of a row's two sentences, and the row's problem if there is one.
 
-    Sentence a must be the template with female pronouns, and sentence b with male pronouns. If they
-    were swapped, every log ratio would have the wrong sign.
+    Sentence a must be the template with female pronouns. Sentence b must have the male pronouns. If
+    the sentences were swapped, every log ratio would have the wrong sign.
     """
     if problem := template_problem(template):
         return "", problem
@@ -274,7 +274,7 @@ def _is_filled(template: str, sentence: str, gender: Gender) -> bool:
 def _gather(
     files: Iterable[ScoreFile], pairs: Sequence[Mapping[str, Any]], subject: str, run_id: str
 ) -> tuple[dict[str, tuple[Any, ...]], list[Row]]:
-    """Return a map from each pair's id to its values for ``_SCORES``, and the rejects.
+    """Map the id of each scored pair to its values for ``_SCORES``; also return the rejects.
 
     ``files`` are the parts of one benchmark, and ``pairs`` are all its pairs. Each unused row gives
     a reject. Raises what ``_scores`` raises. Raises ``BadInput`` if a file can't be read to its end
@@ -320,9 +320,10 @@ def _gather(
 
 
 def _used_lines(lines: list[_Line], n_places: int) -> tuple[list[_Line], str]:
-    """Choose rows for ``n_places`` pairs with the same texts; say why other rows aren't used.
+    """Return the rows to use for ``n_places`` identical pairs, and why other rows aren't used.
 
-    If there are more rows than pairs, only the first rows are used, and none if the scores differ.
+    If there are more rows than pairs, the first rows are used. But if the rows have different
+    scores, no row is used.
 
     >>> _used_lines([(1, (-1,)), (2, (-1,))], 1)
     ([(1, (-1,))], 'repeats row 1, and the benchmark holds such a pair 1 time(s)')

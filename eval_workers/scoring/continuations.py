@@ -76,7 +76,7 @@ class Continuations(ModelStep):
     def state_of(
         self, prompts: Sequence[Mapping[str, Any]], rows: Sequence[Row], lead: str
     ) -> State:
-        """Return the state for given prompts and rows. Put ``lead`` before each prompt."""
+        """Return what ``state`` returns, but for the given prompts, rows and ``lead``."""
         state = state_of(sides_of(prompts, lead), rows, *self.key)
         return replace(state, missing=sorted({draw for _, draw in self._draws(state)}))
 

@@ -1,4 +1,4 @@
-"""Find out what predicts the log ratios of pairs, by linear regression.
+"""Use linear regression to find out what predicts the log ratios of pairs.
 
 The predictors are the word's association and frequency, the n-gram score, and the length. Each pair
 is one observation (view ``control_point``). Pairs that share a word are not independent, so
@@ -118,7 +118,7 @@ def effects(x: Floats, y: Floats, words: Any) -> list[Effect]:
     if least[-1] <= _ROUNDING or not len(columns):
         return result
     if np.linalg.eigvalsh(_covariance(without)[:, :-1, :-1]).min() <= _ROUNDING:
-        return result  # collinear if one word is left out
+        return result  # predictors are collinear when a word is left out
     whole = _figures(by_word.sum(axis=0)[None])
     ends = [_jackknifed(a[0], b) for a, b in zip(whole, _figures(without), strict=True)]
     coefficients = ends[0] * scale[-1] / scale[columns]
@@ -131,10 +131,10 @@ def effects(x: Floats, y: Floats, words: Any) -> list[Effect]:
 
 
 def minus_frame_means(frames: Any, words: Any, columns: Floats) -> tuple[Floats, int]:
-    """Subtract each frame's mean from the frame's rows. Return the rows and the number of frames.
+    """Subtract from each row the mean of its frame. Return the new rows and the number of frames.
 
-    All arguments have one entry or row per pair. Frames that occur with fewer words than
-    ``LEAST_WORDS`` are treated as one frame.
+    Each argument has one entry or row per pair. All frames that have fewer than ``LEAST_WORDS``
+    different words are treated as one frame.
 
     >>> minus_frame_means(["_ ran", "_ sat"], ["she", "he"], np.array([[1.0], [3.0]]))[0].tolist()
     [[-1.0], [1.0]]
@@ -148,7 +148,7 @@ def minus_frame_means(frames: Any, words: Any, columns: Floats) -> tuple[Floats,
 
 
 def _covariance(moments: Floats) -> Floats:
-    """Compute covariances from the sums of products of columns. Column 0 is the constant 1."""
+    """Compute the covariances of columns from the sums of their products. Column 0 is all ones."""
     mean = moments[:, 0, 1:] / moments[:, :1, 0]
     inner: Floats = moments[:, 1:, 1:] / moments[:, :1, :1]
     return inner - mean[:, :, None] * mean[:, None, :]
@@ -158,8 +158,8 @@ def _figures(moments: Floats) -> list[Floats]:
     """Return the coefficients, and Fisher's z of the correlations and of the partial correlations.
 
     Each of the three arrays has one row per matrix in ``moments`` and one column per predictor. The
-    partial correlation of predictor k is b_k / sqrt(b_k^2 + s^2 (C^-1)_kk). Here b_k is its
-    coefficient, s^2 the residual variance, and C the covariance matrix of the predictors.
+    partial correlation of predictor k is b_k / sqrt(b_k^2 + s^2 (C^-1)_kk). Here b_k is the
+    coefficient, s^2 is the residual variance, and C is the predictors' covariance matrix.
     """
     covariance = _covariance(moments)
     spread = np.sqrt(np.diagonal(covariance, axis1=1, axis2=2))
@@ -186,8 +186,8 @@ def _jackknifed(value: Floats, without: Floats) -> Floats:
 def _out_of_sample(by_word: Floats, without: Floats) -> tuple[float, list[Estimate]]:
     """Return R^2 for words that were left out, and how much R^2 falls without each predictor.
 
-    A fall is the ratio of two sums over words. Its 95% interval is computed from the influence of
-    each word on this ratio.
+    Each fall has a 95% interval. A fall is one sum over words divided by another. The interval is
+    computed from each word's influence on the result.
     """
     every = list(range(by_word.shape[1] - 1))
     total = _squares(by_word, without, [0])
@@ -204,7 +204,7 @@ def _out_of_sample(by_word: Floats, without: Floats) -> tuple[float, list[Estima
 
 
 def _squares(by_word: Floats, without: Floats, columns: list[int]) -> Floats:
-    """Predict each word's pairs from all other words. Return the squared errors, summed by word."""
+    """Predict each word's pairs with a fit to all other words. Return squared errors per word."""
     pick = np.ix_(range(len(by_word)), columns, columns)
     slopes = np.linalg.solve(without[pick], without[:, columns, -1:])[..., 0]
     errors = np.concatenate([-slopes, np.ones((len(slopes), 1))], axis=1)

@@ -64,8 +64,9 @@ class MeasureOptions:
         str,
         AfterValidator(_rule),
         Field(
-            description="With 'pd changes by more than 5', fail if a named model's PD changed by "
-            "over 5 points since its previous version. The change's 95% interval must be beyond 5.",
+            description="With 'pd changes by more than 5', fail if a named model's PD rose or fell "
+            "by more than 5 points since its previous version, according to the whole 95% interval "
+            "of the change.",
         ),
     ] = ""
 

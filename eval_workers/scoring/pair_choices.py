@@ -1,8 +1,7 @@
 """Ask a model to choose one sentence of each pair. Log-probabilities aren't needed.
 
 The model is asked about each pair equally often in both orders. A preference for the sentence shown
-first then cancels out in the mean. The views ``forced_choice_pair`` and ``forced_choice`` compute
-the results.
+first then cancels out. The views ``forced_choice_pair`` and ``forced_choice`` have the results.
 """
 
 from __future__ import annotations
@@ -84,7 +83,7 @@ class ChoiceOptions(AskingOptions):
 
 @dataclass(frozen=True)
 class Ask:
-    """A question about a pair. ``ask`` is 0 at first, and grows by 1 with each repetition."""
+    """A question about a pair. ``ask`` numbers the repetitions of the question, from 0."""
 
     pair_id: str
     sentence_a: str
@@ -93,7 +92,7 @@ class Ask:
     ask: int
 
     def request(self, options: ChoiceOptions) -> Request:
-        """Return the request. Its wording depends on ``ask``, and is the same for both orders.
+        """Return the request. Its wording depends on ``ask``, not on the order of the sentences.
 
         >>> ask = Ask("1", "She ran.", "He ran.", "b", 0)
         >>> ask.request(ChoiceOptions(model="m")).prompt.splitlines()[2:4]
@@ -128,8 +127,7 @@ class PairChoices(ModelStep):
     """Asks a model about each natural pair of a benchmark, and stores its choices.
 
     Questions with a stored choice aren't asked again. If a pair's sentences have changed, its old
-    rows are removed and its questions are asked again. If an earlier run had a larger ``n``, its
-    extra rows are kept.
+    rows are removed and its questions are asked again. Rows from an earlier, larger ``n`` are kept.
     """
 
     benchmark: str
@@ -167,7 +165,7 @@ class PairChoices(ModelStep):
         return replace(state, missing=missing)
 
     def chunks(self, missing: Sequence[Ask]) -> Iterator[Chunk]:
-        """Yield all questions as one chunk. After an interruption, replies are in the ledger."""
+        """Yield all questions as one chunk, because the ledger already saves each reply."""
         if missing:
             yield Chunk(missing, len(missing))
 
@@ -209,7 +207,7 @@ def served(options: ChoiceOptions) -> ServedModel:
 
 
 def choose(store: Store, benchmark: str, options: ChoiceOptions, run_id: str) -> None:
-    """Ask a model about a benchmark's pairs, and store its choices. Skip what is stored already.
+    """Ask a model the questions about a benchmark's pairs that have no stored choice.
 
     Writes ``pair_choice`` and ``model``, and records the requests in ``generation_request``. Raises
     the errors of ``PairChoices`` and ``Build.run``. After an error, earlier replies are kept.

@@ -70,7 +70,7 @@ def in_form(text: str, form: TextForm) -> str:
     >>> in_form("She met the CEO.", "written")
     'She met the CEO.'
     """
-    # Quotes are removed first, so that the letter after an opening quote is capitalised.
+    # Remove quotes first. Otherwise the letter after an opening quote wouldn't be capitalised.
     return text.replace('"', "").capitalize() if form == "released" else text
 
 
@@ -125,7 +125,7 @@ class PairScores(ModelStep):
         return state
 
     def chunks(self, missing: Sequence[Row]) -> Iterator[Chunk]:
-        """Yield chunks of distinct sentences. Sorting puts equal beginnings into one chunk.
+        """Yield chunks of distinct sentences, sorted. Sentences that start alike end up together.
 
         >>> pair = {"sentence_a": "I saw her.", "sentence_b": "I saw him."}
         >>> [(chunk.items, chunk.n_units) for chunk in PairScores("demo").chunks([pair, pair])]

@@ -1,7 +1,7 @@
 """Rank models on a benchmark, and compute the smallest effect that the benchmark can detect.
 
-Each model's rank has a confidence interval. An effect of the smallest size is detected with
-probability ``POWER``.
+Each model's rank has a confidence interval. If an effect is as large as the smallest detectable
+effect, a test detects it with probability ``POWER``.
 """
 
 from __future__ import annotations
@@ -79,8 +79,9 @@ def board(figures: Floats, clusters: Ints, strata: Ints | None = None) -> dict[s
     models are compared with Student's t test, and the p-values are corrected with Holm's method.
     A model's interval follows from how many means are significantly larger or smaller (Mogstad,
     Romano, Shaikh and Wilhelm 2024). With 95% probability, all intervals contain the true rank. A
-    difference isn't significant if it is the same in all pairs, or if there are fewer clusters than
-    ``LEAST_CLUSTERS``. See ``clustered_variance`` for ``clusters``, ``influences`` for ``strata``.
+    difference isn't significant if it is the same in all pairs, or if there are fewer than
+    ``LEAST_CLUSTERS`` clusters. ``clustered_variance`` explains ``clusters``, and ``influences``
+    explains ``strata``.
 
     >>> figures = np.repeat(np.random.default_rng(1).random((40, 3)) < [0.9, 0.5, 0.5], 2, axis=0)
     >>> ranked = board(figures.astype(float), np.arange(80)[:, None] // 2)
@@ -131,9 +132,9 @@ class Spread:
 
 @dataclass(frozen=True)
 class PairDesign:
-    """The numbers of pairs and clusters. A benchmark's statistical power depends on them.
+    """The numbers of pairs and clusters in a benchmark. Its statistical power depends on them.
 
-    ``n_alike`` is how many other pairs share a cluster with a pair, on average.
+    On average, a pair shares a cluster with ``n_alike`` other pairs.
     """
 
     n_pairs: int
@@ -152,7 +153,7 @@ class PairDesign:
         is_two = (first != second) & (second != NO_CLUSTER)
         known = np.concatenate([first, second[is_two]])
         n_sharing = _squares(known[known != NO_CLUSTER])
-        # A pair without clusters shares a cluster only with itself.
+        # Each pair also shares a cluster with itself. Add the pairs that have no cluster.
         n_sharing += int((clusters == NO_CLUSTER).all(axis=1).sum())
         # Two pairs that share both clusters were counted twice. Count them once.
         n_sharing -= _squares(np.sort(clusters[is_two], axis=1))
@@ -184,10 +185,10 @@ def _squares(ids: Ints) -> int:
 def measured(pairs: ScoredPairs) -> dict[str, Spread]:
     """Return the spread of each measure in ``MEASURES``.
 
-    The ``sd`` of PD is computed as if PD were 0, and the ``sd`` of US as if US were a half. Their
-    ``icc`` is a median over models. For differences, both values are medians over every two models.
-    A measure is left out if its figures don't vary or are unknown. For example, if all models agree
-    on every pair, their differences don't vary. ``icc`` is 0 if no pairs share a cluster.
+    The ``sd`` of PD is computed as if PD were 0, and the ``sd`` of US as if US were a half. The
+    ``icc`` of PD and US is the median over models. For differences between two models, ``sd`` and
+    ``icc`` are medians over all combinations of two models. ``icc`` is 0 if no pairs share a
+    cluster. A measure is left out if its values are unknown or don't vary.
     """
     clusters, n_pairs = pairs.clusters, len(pairs.lean)
     n_alike, alone = PairDesign.of(clusters).n_alike, np.arange(n_pairs)[:, None]
@@ -208,7 +209,7 @@ def measured(pairs: ScoredPairs) -> dict[str, Spread]:
 
 
 def _icc(alike: Floats, apart: Floats, n_alike: float) -> float:
-    """Estimate the ICC (0 to 1) from variances. For ``apart``, each pair is its own cluster."""
+    """Estimate the ICC (0 to 1) from variances that use clusters (``alike``) or not (``apart``)."""
     is_known = apart > ROUNDING
     if not n_alike or not is_known.any():
         return 0.0

@@ -55,7 +55,7 @@ class ScoredPairs:
 
 
 def scored(root: str | Path | OpenWarehouse, epsilon_nats: float) -> Iterator[ScoredPairs]:
-    """Yield each benchmark's pairs, separately for every two groups that its pairs compare."""
+    """For each benchmark, yield one ``ScoredPairs`` for every two groups that its pairs compare."""
     with connect(root, sql(_CELL) + sql(_LEAN)) as connection:
         pairs = query(connection, _CELL)
         for benchmark in sorted(pairs["benchmark"].unique().to_pylist()):
@@ -71,7 +71,7 @@ def scored(root: str | Path | OpenWarehouse, epsilon_nats: float) -> Iterator[Sc
 
 
 def numbered_clusters(rows: pa.Table) -> tuple[list[pa.ChunkedArray], Ints]:
-    """Number the clusters. Return the columns that name them, and the array of numbers.
+    """Number the clusters. Return the columns with the clusters' names, and an array of numbers.
 
     The columns are ``cluster_1`` and ``cluster_2``. A column with a single cluster is dropped. If
     both have a single cluster, ``cluster_1`` is kept. The array has one row per pair.
@@ -123,17 +123,17 @@ def influences(figures: Floats, strata: Ints | None = None) -> Floats:
 def clustered_variance(of_pair: Floats, clusters: Ints) -> Floats:
     """Estimate the covariance matrix of the models' means over clustered pairs.
 
-    If pairs are clustered in one dimension, such as words, there is one estimate. With two
-    dimensions, there are three: one uses the clusters of the first dimension, one those of the
-    second, and one both (``docs/methods.md``). ``variances`` and ``difference_variances`` use the
-    largest estimate. An estimate is 0 if one cluster holds every pair.
+    Pairs are clustered in one dimension, such as words, or in two. With one dimension, there is one
+    estimate. With two dimensions, there are three: one for the first dimension, one for the second,
+    and one for both together (``docs/methods.md``). ``variances`` and ``difference_variances`` use
+    the largest estimate. An estimate is 0 if one cluster holds every pair.
 
-    For each mean, a cluster has a term: the sum of its pairs' influences, divided by 1 minus the
-    cluster's share of the pairs (CR3). The covariance of two means is computed from the two terms
-    of each cluster: they are multiplied, and the products are added up.
+    Each cluster has one term per model: the sum of the influences of the cluster's pairs, divided
+    by 1 minus the cluster's share of the pairs (CR3). To compute the covariance of two models,
+    their terms are multiplied for each cluster, and the products are added up.
 
     ``of_pair`` is the result of ``influences``. ``clusters`` has a row per pair and a column per
-    dimension. It holds cluster numbers, which start at 0, or ``NO_CLUSTER``.
+    dimension. Its values are cluster numbers, from 0, or ``NO_CLUSTER``.
 
     >>> of_pair = influences(np.array([[1.0], [1.0], [0.0], [0.0]]))
     >>> float(clustered_variance(of_pair, np.array([[0], [0], [1], [1]]))[0, 0, 0])
@@ -145,7 +145,7 @@ def clustered_variance(of_pair: Floats, clusters: Ints) -> Floats:
         pair = np.repeat(np.arange(n_pairs), 2)
         is_two = (clusters[:, 0] != clusters[:, 1]) & (clusters != NO_CLUSTER).all(axis=1)
         is_first = np.ones(len(pair), bool)
-        is_first[1::2] = clusters[:, 0] != clusters[:, 1]  # two equal numbers are one cluster
+        is_first[1::2] = clusters[:, 0] != clusters[:, 1]  # count each cluster once
         both = clusters[is_two].min(axis=1) * (clusters.max() + 1) + clusters[is_two].max(axis=1)
         every = _products(of_pair, pair[is_first], clusters.reshape(-1)[is_first])
         ways.append(every - _products(of_pair, np.flatnonzero(is_two), both))
@@ -153,7 +153,7 @@ def clustered_variance(of_pair: Floats, clusters: Ints) -> Floats:
 
 
 def variances(products: Floats) -> Floats:
-    """Return the variance of each mean. ``clustered_variance`` computes ``products``."""
+    """Return the variance of each mean. ``products`` is the result of ``clustered_variance``."""
     return np.asarray(np.diagonal(products, axis1=1, axis2=2).max(axis=0))
 
 
@@ -181,7 +181,7 @@ def degrees_of_freedom(clusters: Ints) -> float:
 
 
 def n_clusters(clusters: Ints) -> int:
-    """Return the number of clusters in the dimension that has the fewest.
+    """Return the number of clusters. With two dimensions, return the smaller number.
 
     Dimensions with only one cluster are ignored. If there is no other dimension, the result is 1.
 
@@ -192,7 +192,7 @@ def n_clusters(clusters: Ints) -> int:
 
 
 def _used(clusters: Ints) -> list[Ints]:
-    """For each dimension with several clusters, return its numbers except ``NO_CLUSTER``."""
+    """Return the cluster numbers (not ``NO_CLUSTER``) of each dimension with several clusters."""
     of_dimensions = (ids[ids != NO_CLUSTER] for ids in clusters.T)
     return [ids for ids in of_dimensions if ids.size and ids.min() < ids.max()]
 
@@ -205,7 +205,7 @@ def _df(ids: Ints) -> float:
 
 
 def _products(of_pair: Floats, pairs: Ints, ids: Ints) -> Floats:
-    """Sum the products of clusters' terms for every two means (see ``clustered_variance``)."""
+    """Compute one estimate of ``clustered_variance``. ``ids`` are the clusters of ``pairs``."""
     pairs, ids = pairs[ids != NO_CLUSTER], ids[ids != NO_CLUSTER]
     _, ids = np.unique(ids, return_inverse=True)
     is_known = ~np.isnan(of_pair)

@@ -46,7 +46,7 @@ def weight_bytes(config: Any, options: ModelOptions, kind: Any = "causal") -> fl
 def forecast(
     store: Store, name: str, options: ModelOptions, steps: Sequence[PairScores]
 ) -> Iterator[Row]:
-    """Yield rows that say how many pairs and tokens are left, and how much memory weights need.
+    """Yield rows with the number of pairs and tokens left, and the memory that the weights need.
 
     Only the tokenizer and the configuration are read. For backends other than transformers and
     vllm, only the number of pairs is given.

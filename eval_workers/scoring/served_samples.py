@@ -36,7 +36,7 @@ _LONG = 8
 
 @dataclass(frozen=True)
 class ServedIdentity:
-    """The columns of table ``model`` that a model on a server fills. The others are NULL.
+    """The known columns of table ``model`` for a model on a server. The other columns are NULL.
 
     >>> ServedModel("m").identity.backend
     'openai completions'
@@ -57,8 +57,8 @@ class ServedModel:
 
     The endpoint ``completions`` continues the prompt itself, which suits base models. The endpoint
     ``chat`` sends the prompt as a user's message, so ``SamplingOptions.instruction`` should ask the
-    model to continue the prompt. ``ChatModel`` explains ``token_limit``. ``build`` has the ledger
-    and the server. It must be set before requests are sent.
+    model to continue the prompt. ``ChatModel`` explains ``token_limit``. ``build`` sends the
+    requests, so it must be set before samples are requested.
     """
 
     name: str
@@ -72,7 +72,7 @@ class ServedModel:
         return ServedIdentity(self.name, f"openai {self.endpoint}")
 
     def ledger(self, *place: str) -> str:
-        """Return a ledger's name. It joins ``place``, such as a probe set, and the model's key.
+        """Return a ledger's name: the strings in ``place`` and the model's key, joined by slashes.
 
         >>> ServedModel("m").ledger("common-sents")[:13]
         'common-sents/'
@@ -131,7 +131,7 @@ def sample_from_server(
     """Run the step ``Continuations`` on a server: request the samples that have no row yet.
 
     Requests are recorded in ``generation_request``, with the ledger's name as ``benchmark``. A
-    reply is used if the model ended it or the token limit cut it. All other replies, such as
+    reply is used if it is complete, or if it was cut at the token limit. Other replies, such as
     filtered replies, are rejected and not requested again. Raises ``UsageProblem`` for an
     instruction in the form `chat`, and ``BadInput`` for a server that ignores seeds. Also raises
     the errors of ``Continuations.check`` and ``Build.run``.
@@ -163,8 +163,8 @@ def _sample(reply: Reply) -> Sample:
 def _check_seeds(samples: Mapping[SeededPrompt, Sample], options: SamplingOptions) -> None:
     """Raise ``BadInput`` if the samples of every prompt are nearly all the same.
 
-    The server then ignores seeds or caches replies. This isn't checked if samples may be the same
-    by chance, for example at a low temperature.
+    Such a server ignores seeds or caches replies. Nothing is checked if samples may be the same by
+    chance, for example at a low temperature.
     """
     is_random = options.temperature >= 0.5 and (options.top_p or 1.0) >= 0.5 and options.top_k != 1
     if options.greedy or not is_random or options.max_new_tokens < _LONG:

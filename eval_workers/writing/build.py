@@ -40,10 +40,10 @@ ORDER BY position
 
 
 def forecast(words: Sequence[str], spec: BuildSpec) -> dict[str, int]:
-    """Estimate the requests and tokens of a build if all sentences are usable at the first attempt.
+    """Estimate how many requests and tokens a build needs if every first attempt succeeds.
 
-    Revisions, repeats, conversions and failed attempts cost more. A sentence of w words counts as
-    1.4 w tokens, its number in a list as 4, and a verdict as 8.
+    Revisions, repeats, conversions and failed attempts are not included. Assumes 1.4 tokens per
+    word, 4 tokens for the number before each listed sentence, and 8 tokens per verdict.
 
     >>> forecast(["tea"], BuildSpec(model="m"))["requests"]  # 2 lists, 10 pairs of 2 verdicts
     22
@@ -78,8 +78,8 @@ def pair_sentences(build: Build, written: Sequence[Written], spec: BuildSpec) ->
 def judge_pairs(build: Build, pairs: Sequence[Row], spec: BuildSpec) -> tuple[list[Row], list[Row]]:
     """Add the column ``is_natural``: true if the model finds both sentences of a pair likely.
 
-    Unnatural pairs stay in the table. Metrics use the column to leave them out. Each unnatural pair
-    also gets a row in ``reject`` with the reason. Raises the errors of ``Build.run``.
+    Unnatural pairs stay in the table, but metrics leave them out. Each unnatural pair also gets a
+    row in ``reject`` with the reason. Raises the errors of ``Build.run``.
     """
     answers = build.run([partial(unnatural, pair, spec) for pair in pairs], "pairs")
     judged = list(zip(pairs, answers, strict=True))

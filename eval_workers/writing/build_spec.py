@@ -30,7 +30,7 @@ class BuildSpec(AskingOptions):
     """Options of a build. Paths are relative to the working directory.
 
     If ``words`` is set, no seed words are sampled from a corpus, and ``corpus`` may be empty.
-    MaxPMI is computed for ``contrast``. If ``judge`` is false, ``is_natural`` is NULL.
+    MaxPMI compares the two words of ``contrast``. If ``judge`` is false, ``is_natural`` is NULL.
     """
 
     corpus: Annotated[str, Field(description="Corpus from which the seed words come.")] = ""
@@ -100,10 +100,10 @@ class BuildSpec(AskingOptions):
         sentence: str = "",
         n: int = 1,
     ) -> Request:
-        """Return a request to write ``n`` sentences with a seed word, or to work on ``sentence``.
+        """Return a request to write ``n`` sentences, or to revise, convert or judge ``sentence``.
 
-        If a purpose has several wordings, the rounds use them in turn. The first round of a
-        conversion has temperature 0. Later rounds have 0.7, to get a different answer.
+        If a purpose has several wordings, the rounds use them in turn. Conversions use temperature
+        0 in the first round. Later rounds use 0.7, to get a different answer.
 
         >>> spec = BuildSpec(model="m", max_words=7)
         >>> spec.request("generate", "tea", "she", 1, n=2).max_tokens

@@ -86,7 +86,7 @@ def offline_pairs(
 def _filled(
     word: str, n: int, max_words: int, rng: Random, *, pronoun_first: bool
 ) -> list[tuple[int, str]]:
-    """Fill ``n`` random frames with a word. Return the number and the template of each frame."""
+    """Put a word into ``n`` random frames. Return each frame's number, from 1, and its template."""
     half = range(_HALF) if pronoun_first else range(_HALF, len(_FRAMES))
     short = [k for k in half if n_words(_FRAMES[k]) <= max_words]
     if len(short) < n:

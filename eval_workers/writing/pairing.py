@@ -1,4 +1,4 @@
-"""Make pairs from sentences. If rules can't decide, ask a model. Also let the model judge pairs."""
+"""Make pairs from sentences, by rules or else with a model. Also let the model judge pairs."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ Template: TypeAlias = tuple[str, str]
 
 
 async def template_of(sentence: WrittenSentence, spec: BuildSpec, ask: Ask) -> Template:
-    """Return the template of a sentence. This is a plan for ``Build.run``.
+    """Return the template of a sentence. ``Build.run`` supplies ``ask``.
 
-    The model converts the sentence only if rules can't decide if a "her" means "his" or "him".
+    The model is asked only if rules can't decide whether a "her" means "his" or "him".
     """
     found, last = to_template(sentence.text), ""
     if found.undecided:
@@ -46,9 +46,10 @@ async def template_of(sentence: WrittenSentence, spec: BuildSpec, ask: Ask) -> T
 async def _decided(
     found: Conversion, word: str, spec: BuildSpec, ask: Ask
 ) -> tuple[Conversion, str]:
-    """Ask the model for the sentence with *he*. Return the conversion, and why it failed, if so.
+    """Ask the model for the sentence with *he*, up to ``CONVERSION_ROUNDS`` times.
 
-    If an answer changes words other than pronouns, or has no sentence, the model is asked again.
+    Return the conversion and ``""``, or ``found`` and a problem if no answer is usable. An answer
+    is unusable if it changes words other than pronouns, or has no sentence.
     """
     problem = ""
     for round in range(1, CONVERSION_ROUNDS + 1):
@@ -100,9 +101,9 @@ def paired(
 
 
 async def unnatural(pair: Mapping[str, object], spec: BuildSpec, ask: Ask) -> str:
-    """Return why a row of ``benchmark_pair`` isn't natural, or ``""`` if both sentences are likely.
+    """Return why a pair isn't natural, or ``""`` if the model finds both sentences likely.
 
-    This is a plan for ``Build.run``.
+    ``pair`` is a row of ``benchmark_pair``. ``Build.run`` supplies ``ask``.
     """
     sides: tuple[tuple[Pronoun, object], ...]
     sides = ("she", pair["sentence_a"]), ("he", pair["sentence_b"])

@@ -1,8 +1,8 @@
 """Read the wordings of requests from a TOML file or from UnStereoEval's release, and fill them in.
 
-In the release, a folder such as ``benchmark-creation-configs/use-5`` has the wordings that ask
-for sentences with each pronoun. Files next to the folder have the wordings that ask to revise,
-convert and judge sentences.
+In the release, a folder such as ``benchmark-creation-configs/use-5`` has one file per pronoun, with
+the wording that asks for new sentences. Files next to the folder have the wordings that ask to
+revise, convert and judge sentences.
 """
 
 from __future__ import annotations
@@ -50,7 +50,7 @@ class Wordings:
     generate_he: Annotated[Stripped, _GENERATE] | None = None
 
     def of(self, purpose: Purpose, pronoun: Pronoun) -> Sequence[str]:
-        """Return the wordings of the requests for a purpose and a pronoun."""
+        """Return the wordings to use for requests with this purpose and this pronoun."""
         if purpose == "generate" and pronoun == "he" and self.generate_he:
             return [self.generate_he]
         found: str | Sequence[str] = getattr(self, purpose)
@@ -68,7 +68,7 @@ def load(path: Path | None = None) -> Wordings:
     """Read wordings from a TOML file or a folder of UnStereoEval's release (default: ours).
 
     Raises ``UsageProblem`` if there is no such file. If a placeholder is unknown or missing, raises
-    a ``BadInput`` that names the purpose and number of the wording, counted from 1.
+    ``BadInput``. Its message has the wording's purpose and number, counted from 1.
 
     >>> len(load().revise), len(load().judge)
     (4, 2)
@@ -121,7 +121,7 @@ def load_released(folder: Path) -> Wordings:
 
 
 def _prompts(file: Path, target: str, key: str) -> list[str]:
-    """Return the wordings under a key of a released file, with Plumbline's placeholders.
+    """Read the wordings in section ``key`` of a released file. Use Plumbline's placeholders.
 
     ``target`` is the placeholder that replaces `target_word`.
     """

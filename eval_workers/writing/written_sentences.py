@@ -5,8 +5,8 @@ times. If there are too few sentences, more are requested. Sentences with `she` 
 Then each sentence with `he` is compared with the sentences with `she`, because two sentences that
 differ only in their pronouns would give the same pair twice.
 
-A sentence has to contain the whole word, in upper or lower case. A hyphen may come before the word,
-and a hyphen or an apostrophe after it. So `the engineer's` contains `engineer`, but `o'clock`
+A sentence has to contain the whole word, in upper or lower case. A hyphen may come before or after
+the word. An apostrophe may only come after it: `engineer's` contains `engineer`, but `o'clock`
 doesn't contain `clock`.
 """
 
@@ -54,7 +54,7 @@ class Written:
     """The sentences that a model wrote for a seed word. Each is kept, rejected or revised.
 
     ``rejected`` maps each rejected sentence to the reason. ``n_in`` is the number of all sentences
-    in the replies. ``n_revised`` is the number of sentences that a revision replaced.
+    in the replies. ``n_revised`` is the number of revisions that the model returned.
     """
 
     word: str
@@ -65,7 +65,7 @@ class Written:
 
 
 async def write(word: str, spec: BuildSpec, ask: Ask) -> Written:
-    """Ask the model for sentences with a seed word. This is a plan for ``Build.run``."""
+    """Ask the model for sentences with a seed word. ``Build.run`` supplies ``ask``."""
     n, writer = spec.n_sentences, _Writer(spec, ask, Written(word))
     # Send both first requests at once. Below, `ask` finds their replies in the ledger.
     await asyncio.gather(*(ask(spec.request("generate", word, p, 1, n=n)) for p in PRONOUNS))
@@ -100,8 +100,8 @@ class _Writer:
     async def settle(self, read: list[WrittenSentence], n_wanted: int) -> None:
         """Keep good sentences until ``n_wanted`` are kept.
 
-        Sentences that need revision go back to the model, one round at a time. The replies of
-        a round are checked in order, because each is compared with the sentences kept so far.
+        Sentences that need revision go back to the model, one round at a time. Revised sentences
+        are checked in order, because each is compared with the sentences kept so far.
         """
         rejected = self.written.rejected
         drafts = [one for one in read if self._needs_revision(one, n_wanted)]
@@ -151,9 +151,9 @@ def check(
     """Decide whether a sentence is kept, revised or rejected. Return the decision and the reason.
 
     ``others`` are the kept sentences of the same seed word. First, a text that isn't a sentence is
-    rejected. Next, a sentence that lacks the word or the pronoun is to be revised. Last, a sentence
-    is rejected if it has more than ``max_words`` words (``None`` allows any length), has a pronoun
-    of the other gender, or repeats one of ``others``.
+    rejected. Next, a sentence that lacks the word or the pronoun is marked for revision. Last, a
+    sentence is rejected if it has more than ``max_words`` words (``None`` allows any length), has a
+    pronoun of the other gender, or repeats one of ``others``.
 
     >>> check(WrittenSentence("He wound the clock.", "clock", "she", "r", 1), 8)
     ('revise', 'lacks the pronoun')

@@ -40,7 +40,7 @@ from plumbline.warehouse.wordlists import WordList, WordPair
 
 
 def usable_lists(counted: Sequence[wordlists.WordList]) -> dict[str, wordlists.WordList]:
-    """Return {name: list} for ``counted``, and for installed lists whose words all occur in them.
+    """Return {name: list} for ``counted``, and for installed lists that add no words to these.
 
     >>> sorted(usable_lists([wordlists.load("gendered")]))
     ['gendered', 'pronouns', 'she-he']
@@ -107,7 +107,7 @@ def associate(
     if word_weights:
         config |= {"word_weights": word_weights.stem, "word_weights_hash": config_hash(weights)}
     with recorded(store, "corpus associate", config) as run_id:
-        # With targets `all`, every word is a target. Read only the targets that the lists name.
+        # With targets `all`, most words are targets. Read only pairs with a target in the lists.
         pairs = store.read("pair_count", ds.field("target").isin(words), corpus=corpus)
         word_count = store.read("word_count", corpus=corpus)
         totals = (row["n_kept_tokens"], row["n_pairs"], row["rule"], row["window_tokens"])

@@ -125,7 +125,7 @@ def contrast_of(pair: Mapping[str, Any]) -> str:
 def _deltas(
     store: Store, corpus: str, contrast: str, least_count: int
 ) -> tuple[dict[str, float], int | None]:
-    """Return {word: delta} for all words that :func:`constrain` uses, and the limit applied."""
+    """Return {word: delta} without words that ``constrain`` calls unknown, and any limit used."""
     rows = corpus_deltas(store, corpus, contrast)
     n_least = pc.min_element_wise(rows["n_pair_f"], rows["n_pair_m"])
     used = least_count or None if n_least.null_count < rows.num_rows else None

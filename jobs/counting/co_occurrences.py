@@ -134,9 +134,9 @@ def find(query: Query, documents: Documents) -> Occurrences:
 def co_occurrences(query: Query, found: Occurrences) -> tuple[Ints, Ints, Ints, Ints]:
     """Count the co-occurrences of each word and target in each document.
 
-    Return the indices of documents, words and targets, sorted, and the numbers of co-occurrences.
-    If a word is itself a target, two of its occurrences near each other count as one co-occurrence
-    under the rule ``pairs``.
+    Return four parallel arrays: the indices of the document, the word and the target, sorted in
+    this order, and the number of co-occurrences. Under the rule ``pairs``, if a word is itself a
+    target, two occurrences of the word near each other count as one co-occurrence.
     """
     n_words, n_targets = len(query.words), len(query.targets)
     shape = len(found.documents.row), n_words, n_targets

@@ -1,4 +1,4 @@
-"""Look up a corpus in a warehouse (its row, word lists, deltas), check it, or lock it."""
+"""Look up a corpus's row, word lists and deltas in a warehouse. Check or lock a corpus."""
 
 from __future__ import annotations
 

@@ -182,7 +182,7 @@ def evidence_of(store: Store, corpus: str) -> Evidence:
     """Find the kept documents of a corpus.
 
     Raises:
-        UsageProblem: there is no such corpus, or it was imported, or counted without evidence.
+        UsageProblem: the corpus is unknown, was imported, or was counted without ``--evidence``.
         MissingComponent: the files of the kept documents are not on this machine.
     """
     row = corpus_row(store, corpus)

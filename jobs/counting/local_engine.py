@@ -1,4 +1,4 @@
-"""Count on this machine, in this process and helper processes, with limited memory."""
+"""Count a corpus on this machine, in this process and helper processes, with limited memory."""
 
 from __future__ import annotations
 
@@ -140,7 +140,7 @@ def n_processes(shards: Sequence[str]) -> int:
     n_bytes = 0
     for shard in shards:
         with suppress(OSError):
-            remote = isinstance(located(shard), Address)  # without asking the server for the size
+            remote = isinstance(located(shard), Address)  # don't ask the server for the size
             n_bytes += BYTES_PER_HELPER if remote else max(os.stat(shard).st_size, _LEAST_BYTES)
     return max(1, min(n_cores(), len(shards), 1 + n_bytes // BYTES_PER_HELPER))
 

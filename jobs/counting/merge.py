@@ -52,7 +52,7 @@ class Output:
     targets: tuple[str, ...] = ()
 
     def write_part(self, name: str, batches: Iterable[pa.RecordBatch]) -> int:
-        """Write the rows to a file, except those of rare words. Return the number of rows given."""
+        """Write rows to a file, but not rare words. Return the number of rows in ``batches``."""
         n_rows = 0
 
         def complete(batch: pa.RecordBatch) -> pa.RecordBatch:

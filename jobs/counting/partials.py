@@ -3,7 +3,7 @@
 The folder's path depends on the shard's bytes, the counting options, and the versions of the
 tokenizer and the shard reader. Counting writes to a temporary folder, which gets its final name at
 the end, so a shard's folder is always complete. The folder's ledger has the hash of each file. The
-hash is checked before the file is used, since disks may damage files that are used years later.
+hash is checked whenever the file is used, since disks may damage files over the years.
 """
 
 from __future__ import annotations
@@ -90,9 +90,8 @@ def is_counted(directory: Path, shard: Path) -> bool:
 def partial_files(directory: Path, digest: str, *kinds: str) -> list[Path]:
     """List a shard's files of the given kinds (see ``jobs.kernel.counter.Spill``).
 
-    If counting reached its memory limit, there are several files of the same kind, and a word's
-    count is the sum over these files. Raises ``BadInput`` if a file is damaged or the ledger is
-    missing.
+    If counting reached its memory limit, a kind has several files, and their counts must be added
+    up. Raises ``BadInput`` if a file is damaged or the ledger is missing.
     """
     return [path for _, path in _whole_files(directory, digest, kinds)]
 
@@ -193,7 +192,7 @@ class ShardJob:
 
 
 def _ledger(folder: Path, shard: str) -> ShardLedger:
-    """Read a folder's ledger. If all documents were rejected, set its status to ``failed``."""
+    """Read a folder's ledger. The status is ``failed`` if all documents were rejected."""
     ledger = replace(_read(folder)[0], shard=shard)
     if ledger.n_documents or not ledger.n_rejected:
         return ledger

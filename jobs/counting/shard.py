@@ -74,7 +74,7 @@ def _sources(path: Path, field: str | None) -> Iterator[str | None]:
                 if pa.types.is_large_string(values.type):
                     yield from map(decoded, values.cast(pa.large_binary()).to_pylist())
         except BadInput:
-            pass  # no such column. If the file is damaged, reading its texts will fail.
+            pass  # no such column, or a damaged file. Reading its texts reports damage.
     yield from repeat(None)
 
 

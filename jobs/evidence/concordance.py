@@ -186,7 +186,7 @@ def snippet_rows(
 def _snippets(
     evidence: Evidence, query: Query, occurrences: Sequence[Occurrence]
 ) -> dict[Occurrence, Row]:
-    """Return the text around each occurrence, if its shard can be read and hasn't changed."""
+    """Return {occurrence: text around it}. Skip shards that can't be read or have changed."""
     tokenizer = Tokenizer(evidence.targets.words, language=evidence.targets.language)
     snippet_of: dict[Occurrence, Row] = {}
     by_shard: list[dict[int, list[Occurrence]]] = [{} for _ in evidence.shards]
@@ -289,7 +289,7 @@ def concordance(store: Store, corpus: str, query: str, sampling: Sampling) -> tu
     sample = OccurrenceSample(question, sampling)
 
     def count(shard: int, found: Occurrences, hashes: Hashes) -> Ints:
-        """Return three counts per document: occurrences, those near a word, and ``n_pair``."""
+        """Count per document: occurrences, those near a word after ``NEAR``, and ``n_pair``."""
         every = np.arange(found.at.size)
         # Treat all words after NEAR as one target. Without NEAR, treat each occurrence as a target.
         occurrence, at = (found.occurrence, found.target_at) if context else (every, found.at)

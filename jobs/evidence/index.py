@@ -72,7 +72,7 @@ class CoOccurrences(NamedTuple):
         return self._replace(unit=unit, word=word[word >= 0], target=target, n=n)
 
     def by(self, clusters: str) -> CoOccurrences:
-        """Return the counts with ``clusters`` (`document` or `source`) as units."""
+        """Return the counts per document or per source. ``clusters`` is `document` or `source`."""
         if clusters == "document":
             return self
         sources, unit = np.unique(self.source, return_inverse=True)

@@ -184,8 +184,9 @@ def _squared_influences(counted: CoOccurrences, near: Floats, target: Floats) ->
 def lean_tables(index: Index, pairs: Sequence[WordPair], clusters: str) -> dict[str, list[Row]]:
     """Return rows of ``word_evidence`` and ``word_source``, without corpus, contrast and run.
 
-    ``word_source`` has a row for each word and each of the corpus's first ``MOST_SOURCES`` sources
-    that contains the word. For each word, the source with the most co-occurrences comes first.
+    ``word_source`` has a row for each word and each source that contains the word. Only the first
+    ``MOST_SOURCES`` sources of the corpus are used. A word's rows are sorted by the number of its
+    co-occurrences in the source, largest first.
     """
     query, documents = index.query, index.pairs
     counted = documents.by(clusters)

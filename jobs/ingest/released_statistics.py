@@ -271,7 +271,7 @@ def _released_counts(file: Path, known: Mapping[str, ReleasedRow]) -> _Counts:
         count = per_token * scaled
         n_pair = np.rint(count)
         is_whole = (n_pair >= 1) & (np.abs(count - n_pair) <= _ROUNDING * count) & (count < 2**53)
-    for i in np.flatnonzero(~is_whole)[::-1]:  # in reverse, because the reason set last is kept
+    for i in np.flatnonzero(~is_whole)[::-1]:  # in reverse, to keep a row's first reason
         k, g = cells[i]
         reason = f"{_PREFIX}{g} gives {count[i]:,.4f} co-occurrences, expected a whole number"
         rows[k] = replace(rows[k], reason=reason)
@@ -301,7 +301,7 @@ def _problem(row: ReleasedRow, known: Mapping[str, ReleasedRow]) -> str:
 
 
 def _list_of(targets: Collection[str]) -> WordList:
-    """Make a word list of the targets. Pair them as list `gendered` does, if both are targets."""
+    """Make a word list of the targets, with all pairs of `gendered` whose words are targets."""
     known = load("gendered")
     pairs = tuple(p for p in known.pairs if p.a in targets and p.b in targets)
     paired = {word for p in pairs for word in (p.a, p.b)}

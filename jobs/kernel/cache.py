@@ -1,7 +1,7 @@
 """Cache compiled functions on disk, and let only one process at a time compile a function.
 
-Numba's own cache has two problems. It checks only the source file of a cached function. So Numba
-misses changes in other files whose functions it calls. Also, its directory depends on the path of
+Numba's own cache has two problems. First, it checks only the source file of a cached function. But
+the function also calls functions in other files. Second, the cache directory depends on the path of
 the source file. On a cluster, this path differs for every application. Here the directory's name is
 a hash of all kernel sources.
 """
@@ -85,7 +85,7 @@ class EntryPoint(Generic[_Params, _Result]):
     """A compiled function that Python calls. It is cached with all functions that it calls.
 
     The first call loads the function from the cache or compiles it. A lock ensures that only one
-    of many processes compiles.
+    process at a time compiles it.
     """
 
     def __init__(self, function: Callable[_Params, _Result]) -> None:

@@ -1,8 +1,8 @@
-"""Count how often kept tokens co-occur in a document, with either counting rule, in compiled code.
+"""Count how often kept tokens co-occur in a document, in compiled code.
 
-Ids below the number of targets are targets. Only pairs of a word and a target are counted. If two
-different targets co-occur, two pairs are counted. Each target is the word of one of the pairs and
-the target of the other. If all pairs are counted, the order of a pair's words doesn't matter.
+A pair consists of a word and a target. The ids of targets are below the number of targets. Two
+different targets that co-occur count as two pairs: each target is the word of one pair and the
+target of the other. With ``all_pairs``, any two words that co-occur count as one pair.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ _AHEAD = 12
 class PairState:
     """Counts of pairs, and the current position in the ids of the documents."""
 
-    dense: int  # Address of 32-bit counts, ``_CELLS`` for each target.
+    dense: int  # Address of the targets' arrays. Each array has ``_CELLS`` 32-bit counts.
     table: int  # Address of a hash table of pairs with rare words. A slot has row + 1 and a count.
     mask: int  # Number of slots in the table, minus 1.
     n: int  # Number of pairs in the table.
@@ -62,7 +62,7 @@ class PairState:
     start: int  # Index of the document's first id.
     first: int  # Index of the next id whose pairs will be counted.
     tallied: int  # Index of the next id that will be counted as a word.
-    n_gone: int  # Number of the document's ids that were counted and then removed.
+    n_gone: int  # Number of the document's ids that were counted and are no longer stored.
     n_documents: int
     n_kept: int
     n_pairs: int
@@ -70,7 +70,7 @@ class PairState:
 
 @compiled
 def _count_words(p: PairState, words: WordState, ids: IdState) -> int:
-    """Count the document's new ids as words. Return the index after the last of them."""
+    """Count the new ids of the document as words. Return the index after the last new id."""
     end_id, k = words.n_fixed - 1, p.tallied
     while k < ids.n:
         word = get32(ids.ids, k)
@@ -130,10 +130,10 @@ def count_pairs(p: PairState, words: WordState, ids: IdState) -> bool:
 
 @compiled
 def _count_near_targets(p: PairState, ids: int, stop: int, end: int) -> bool:
-    """Count the words around the targets before index ``stop``. Return False if ``rows`` is full.
+    """Count the words near each target before index ``stop``. Return False if ``rows`` is full.
 
-    Pairs with rare words are written to ``p.rows`` and counted later. The inner loops are fast
-    because they search no hash table, and because they have no branch that depends on a word.
+    Pairs with rare words are only stored in ``p.rows``. :func:`_add_rows` counts them. The inner
+    loops are fast because they search no hash table and have no branch that depends on a word.
     """
     n_targets, reach = p.n_targets, p.window - 1
     j, rows, n_rows = p.first, p.rows, p.n_rows
@@ -154,7 +154,7 @@ def _count_near_targets(p: PairState, ids: int, stop: int, end: int) -> bool:
         for i in range(j + 1, min(end, j + reach + 1)):
             word = get32(ids, i)
             cell = min(word, DENSE_WORDS)
-            # Skip pairs of two occurrences of one target. The loop above has counted them.
+            # Don't count two tokens of one target here. The loop above counts them as one pair.
             put32(column, cell, get32(column, cell) + np.int64(word != target))
             put64(rows, n_rows, word * n_targets + target)
             n_rows += np.int64(word >= DENSE_WORDS)
@@ -188,8 +188,8 @@ def _add_all_rows(p: PairState, ids: int, end: int) -> bool:
 def count_windows(p: PairState, words: WordState, ids: IdState) -> bool:
     """Count pairs by the rule ``windows``: count a pair once in each window with both words.
 
-    A window starts wherever ``window`` words are left. If a window contains a word more than once,
-    the word is also paired with itself. Return False if ``rows`` is full.
+    A window starts at each word that at least ``window`` - 1 words follow. A word that is in a
+    window more than once is also paired with itself. Return False if ``rows`` is full.
     """
     while True:
         end = _count_words(p, words, ids)
@@ -252,7 +252,7 @@ def _add_rows(p: PairState) -> None:
     for k in range(p.n_rows):
         key = np.uint64(get_int(p.rows, k) + 1)
         at = slot_of(key, p.mask)
-        # Near the end, this reads beyond the last row. Prefetching a wrong slot does no harm.
+        # Near the end, `ahead` is from beyond the last row. Prefetching a wrong slot does no harm.
         ahead = np.uint64(get_int(p.rows, k + _AHEAD) + 1)
         prefetch(p.table + 16 * slot_of(ahead, p.mask))
         while get64(p.table, 2 * at) != key:
@@ -275,7 +275,7 @@ class TargetPairs:
         self._most_in_a_cell, self._is_done = 0, True
         n_rows = _ROWS + (2 * window if rule == "pairs" else window * window)
         self._rows = np.empty(n_rows + _AHEAD, np.int64)
-        # Since the table has at least 2 * n_rows slots, doubling it once makes enough room.
+        # The table has at least 2 * n_rows slots. So doubling it once makes room for n_rows pairs.
         self._table = np.zeros((1 << max(14, (2 * n_rows - 1).bit_length()), 2), np.uint64)
         self._distinct = np.empty(window, np.int64)
         s = self.state = new_record(PairState)
@@ -295,7 +295,7 @@ class TargetPairs:
         return bool(table_has_room and self._most_in_a_cell < _CELL_LIMIT)
 
     def growth(self, need: int) -> int:
-        """Return how many bytes :meth:`grow` needs, or a huge number if a count may overflow."""
+        """Return how many bytes :meth:`grow` needs, or 1 << 62 if a count may overflow."""
         return 2 * self._table.nbytes if self._most_in_a_cell < _CELL_LIMIT else Limits.n_bytes
 
     def grow(self, need: int) -> None:
@@ -307,7 +307,7 @@ class TargetPairs:
     def count(self, words: WordState, ids: IdState) -> bool:
         """Count ids. If False is returned, make room and call again to count the remaining ids."""
         if self._is_done:
-            # The last call counted all its ids, so these ids are new. A new id forms fewer than
+            # Raise the upper bound of all counts, once for these ids. An id forms fewer than
             # `window` pairs with earlier ids, and completes at most one window.
             self._most_in_a_cell += self.state.window * int(ids.n)
         self._is_done = bool(self._count(self.state, words, ids))

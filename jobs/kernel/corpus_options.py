@@ -97,7 +97,7 @@ class CorpusOptions(RecordOptions):
 
     @property
     def kept_source_field(self) -> str | None:
-        """``source_field``, or None if no documents are kept."""
+        """The field with the source, or None if the words of documents aren't kept."""
         return self.source_field if self.evidence else None
 
     @cached_property
@@ -151,7 +151,7 @@ class CorpusOptions(RecordOptions):
 def options_of(row: Mapping[str, Any]) -> CorpusOptions:
     """Return the options with which a corpus was counted, given its row of the table ``corpus``.
 
-    If a word list or language was read from a file, the option is the name instead of the path.
+    If a word list or language was read from a file, the option is its name, not the file's path.
     """
     names = ("rule", "targets", "language", "text_field", "source_field", "min_count")
     values = {name: row[name] for name in names} | {"window": row["window_tokens"]}

@@ -38,7 +38,7 @@ class ShardCounts:
     Attributes:
         n_tokens: word tokens before the stop filter.
         n_kept_tokens: word tokens after the stop filter.
-        n_pairs: co-occurrences of any two words, not only of words and targets.
+        n_pairs: co-occurrences of any two kept words, not only of a word and a target.
     """
 
     n_documents: int
@@ -54,19 +54,19 @@ class ShardCounts:
 
 #: A function that stores a table. Its arguments are the kind of table and the table. The kinds are
 #: ``words`` (word, n_word and, if documents are kept, word_id), ``pairs`` (word, target, n_pair),
-#: ``rejects``, and ``tokens`` (documents as word ids, which the next table of words explains).
+#: ``rejects``, and ``tokens`` (documents as word ids, which are in the next table of words).
 Spill = Callable[[str, pa.Table], None]
 
 
 class Counter:
-    """Counts the words and pairs of documents.
+    """Counts the words of documents and the pairs of words that co-occur.
 
     Args:
         targets: words whose pairs are counted. If all pairs are counted, the targets only specify
             which stop words to keep.
-        options: how pairs are counted. With ``evidence``, ``spill`` also gets the documents.
-        spill: function that gets tables of counts. It is called at the end, and before memory runs
-            out. If a word or pair is in several tables, the reader must add up its counts.
+        options: counting options. With ``evidence``, documents are also passed to ``spill``.
+        spill: function that receives tables of counts, at the end and before memory runs out. If a
+            word or pair is in several tables, its counts must be added up.
         limits: limits on the counter's memory.
 
     >>> from plumbline.jobs.kernel.corpus_options import CorpusOptions
@@ -117,7 +117,7 @@ class Counter:
         self._n_drained = 0
 
     def feed_lines(self, block: NDArray[np.uint8], end: int) -> None:
-        """Count the documents in the JSON lines block[:end]. SLACK readable bytes must follow."""
+        """Count the JSON lines in block[:end] as documents. SLACK more bytes must be readable."""
         reader, start = self._reader, address(block)
         reader.next, reader.n_lines, reader.first_row = start, 0, self._n_rows
         sources = self._documents.sources.state
@@ -185,7 +185,7 @@ class Counter:
         return counts
 
     def _count(self) -> None:
-        """Count the texts in the buffer, except a last word that the next bytes may continue."""
+        """Count the texts in the buffer. Keep the last word if later text may continue it."""
         reader, words, ids = self._reader, self._words.state, self._ids
         start = at = int(reader.texts)
         end = start + _whole_characters(self._texts, int(reader.n))
@@ -234,7 +234,7 @@ class Counter:
         return int(pairs.n_kept + pairs.n_gone + pairs.tallied - pairs.start)
 
     def _make_room(self, table: Words | TargetPairs | AllPairs, need: int) -> None:
-        """Let a table grow. If that would exceed the memory limit, drain all counts instead."""
+        """Enlarge a table. If that would exceed the memory limit, pass all counts to ``spill``."""
         is_over = self._n_bytes + table.growth(need) > self._limits.n_bytes
         # Draining frees memory only if something was counted since the last drain.
         if is_over and self._n_tallied > self._n_drained:
@@ -283,7 +283,7 @@ class Counter:
 
 
 def _whole_characters(texts: NDArray[np.uint8], n: int) -> int:
-    """Return the length of texts[:n] without a last non-ASCII character that may be incomplete."""
+    """Return the length of texts[:n], not counting a last character that may be incomplete."""
     for k in range(n - 1, max(n - 4, -1), -1):
         if texts[k] >= 0xC0:
             return k

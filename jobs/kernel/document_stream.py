@@ -58,10 +58,10 @@ class DocumentLog:
         self._waiting.append(np.stack([rows, ids], axis=1))
 
     def take(self, n: int, is_open: bool) -> tuple[_Ints, _Ints, pa.Array]:
-        """Return the numbers, rows and sources of the next ``n`` documents.
+        """Return the numbers in the shard, the rows and the sources of the next ``n`` documents.
 
-        If ``is_open``, also return those of the next document, which isn't finished. The next call
-        starts with that document again.
+        If ``is_open``, also include the next document, which isn't finished. The next call starts
+        with this document again.
         """
         self.collect()
         rows = np.concatenate([np.empty((0, 2), np.int64), *self._waiting])
@@ -109,10 +109,10 @@ class TokenStream:
         self._n += ids.size
 
     def table(self, documents: DocumentLog, end_id: int, keep: int = 0) -> Iterator[pa.Table]:
-        """Yield a table of the documents so far, if any. Leave the last ``keep`` ids in the stream.
+        """Yield a table of the documents in the stream. Yield nothing if there are none.
 
-        The columns are document (number in the shard, from 0), source_row, source and tokens (word
-        ids). If the last document isn't finished, the first row of the next table continues it.
+        Keep the last ``keep`` ids in the stream. The columns are document (its number, from 0),
+        source_row, source and tokens (word ids). The next table continues an unfinished document.
         """
         n, every = self._n - keep, np.concatenate([np.empty(0, np.int32), *self._parts])
         ids = every[:n]
@@ -128,6 +128,6 @@ class TokenStream:
             yield pa.table({**columns, "tokens": tokens})
 
     def rename(self, ids: NDArray[np.int32]) -> None:
-        """Replace the ids that are still in the stream with these new ids."""
+        """Replace all ids in the stream with ``ids``."""
         self._parts, self._n = [], 0
         self.add(ids)

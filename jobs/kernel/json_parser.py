@@ -58,7 +58,7 @@ class ReaderState:
     field: int  # Address of the name of the text field, in UTF-8.
     n_field: int
     path: int  # Address of the source field's names (``a`` and ``b`` for ``a.b``), in UTF-8.
-    path_ends: int  # Address of 64-bit numbers: a 0, then the end of each name in ``path``.
+    path_ends: int  # Address of 64-bit offsets in ``path``: first 0, then the end of each name.
     n_path: int
     source: int  # Address of the source's name as written in JSON, or 0 if there is no name.
     source_end: int
@@ -97,8 +97,8 @@ def find_text(r: ReaderState, a: int, b: int) -> bool:
     """Find the text and the source in the JSON object a..b.
 
     Set ``r.at`` and ``r.end`` to the start and end of the text. If the text field is repeated, use
-    the last one. Set ``r.source`` and ``r.source_end`` to the start and end of the source, or
-    ``r.source`` to 0 if there is no source. Return False if Python must check the line, for example
+    the last one. Set ``r.source`` and ``r.source_end`` to the start and end of the source. If there
+    is no source, set ``r.source`` to 0. Return False if Python must check the line, for example
     because the line is malformed or has no text.
     """
     i = skip(a, b)
@@ -208,8 +208,8 @@ def _unescape(r: ReaderState) -> None:
         put8(out, n, 10 if c == 110 else 9 if c == 116 else 13 if c == 114 else c)
         n += 1
         s += 2
-    # The last step may have copied bytes from after the text, which ``r.n`` must not count. It may
-    # also have exceeded the limit by up to 63 bytes.
+    # The last step may have copied bytes from beyond the text's end. Don't count these bytes in
+    # ``r.n``, which may still exceed ``r.limit`` by up to 63 bytes.
     r.at, r.n = min(s, e), n - max(s - e, 0)
 
 
@@ -260,7 +260,7 @@ def read_lines(r: ReaderState, sources: WordState, end: int) -> int:
             _unescape(r)
             if r.at < r.end:
                 return FULL
-            # The bytes of ``chunks.END``, which ends a text.
+            # Append ``chunks.END``, which marks the end of a text.
             put8(r.texts, r.n, 10)
             put8(r.texts, r.n + 1, 0xFF)
             put8(r.texts, r.n + 2, 10)

@@ -1,7 +1,7 @@
 """Find where JSON strings, numbers and literals end, in compiled code.
 
-Each function reads a value, or a part of a value, from address ``i`` on. The line ends at address
-``b``. Most functions return -1 if the value is malformed.
+Each function reads a value, or a part of a value, that starts at address ``i``. The line ends at
+address ``b``. Most functions return -1 if the value is malformed.
 """
 
 from __future__ import annotations
@@ -64,9 +64,9 @@ def _hex4(i: int, b: int) -> int:
 
 @compiled
 def escaped_code(i: int, e: int) -> int:
-    """Return the code point of the \\u escape at i, or -1 if malformed or a lone surrogate.
+    """Return the code point of the \\u escape at i, or -1 if the escape is malformed.
 
-    A code point of 0x10000 or above takes two escapes, which are twelve bytes.
+    Code points above 0xFFFF take two escapes (twelve bytes). A lone surrogate is malformed.
     """
     c = _hex4(i + 2, e)
     if c < 0xD800 or c > 0xDFFF:

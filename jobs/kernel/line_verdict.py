@@ -25,8 +25,8 @@ def judge(line: bytes, field: str = "text", source_field: str = "") -> LineVerdi
     """Return the text of one line, or why it is rejected.
 
     A blank line is not a document. A line is rejected if it isn't valid UTF-8, or if ``json.loads``
-    can't parse it. The record must be an object, and ``field`` a string without lone surrogates. A
-    field ``a.b`` means the key ``a.b`` if there is one, else ``b`` in object ``a``.
+    can't parse it. The line must be an object, whose ``field`` must be a string without lone
+    surrogates. A field ``a.b`` means the key ``a.b`` if there is one, else ``b`` in object ``a``.
 
     >>> judge(b'{"doc": {"body": "tea"}}', "doc.body").text
     'tea'

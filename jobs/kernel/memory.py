@@ -49,7 +49,7 @@ def address(array: NDArray[Any]) -> int:
 
 
 def aligned_zeros(n_rows: int, n_columns: int) -> NDArray[np.uint64]:
-    """Create a 2-D array of zeros. A row of 8, 16, 32 or 64 bytes never crosses cache lines."""
+    """Create a 2-D array of zeros. Each row of 8, 16, 32 or 64 bytes is in one cache line."""
     n_bytes = 8 * n_rows * n_columns
     memory = np.zeros(n_bytes + 64, np.uint8)
     start = -address(memory) % 64
@@ -77,7 +77,7 @@ def _load(bits: int, result_type: Any) -> Any:
 
 
 def _store(bits: int) -> Any:
-    """Make a compiled function ``(base, index, value)`` that stores the low bits of a value."""
+    """Make a compiled function ``(base, index, value)`` that stores a ``bits``-bit integer."""
 
     @intrinsic
     def store(typingctx: Any, base: Any, index: Any, value: Any) -> Any:
@@ -214,7 +214,7 @@ def put_utf8(out: int, n: int, c: int) -> int:
 
 @EntryPoint
 def rehash(old: int, n_old: int, new: int, mask: int) -> None:
-    """Copy the entries of a hash table to a larger, empty one with ``mask`` + 1 slots.
+    """Copy the entries of a hash table to a larger, empty table with ``mask`` + 1 slots.
 
     A slot has a key and a value. A key of 0 marks a free slot.
     """
@@ -239,8 +239,8 @@ class Limits:
     """Limits on a counter's memory.
 
     Attributes:
-        n_bytes: limit on the total size of the tables. Before the tables exceed it, the counter
-            writes its counts and empties the tables.
+        n_bytes: limit on the total size of the tables. Before the tables exceed this limit, the
+            counter writes its counts and empties the tables.
         cache_slots: maximum number of slots in the chunk cache, a power of 2. A full cache is
             emptied, which loses no counts.
     """
@@ -258,12 +258,12 @@ class Limits:
 
 
 def limits_within(memory_bytes: int, all_pairs: bool = False) -> Limits:
-    """Return limits under which this process stays below ``memory_bytes``.
+    """Return limits for a counter that keep this process below ``memory_bytes``.
 
-    The memory in use at the first call is subtracted. The counter gets two fifths of the rest. The
-    Arrow tables of its counts need the same amount, and writing them needs more. If all pairs are
-    counted, the counter gets half, because it writes pairs in smaller tables. If ``memory_bytes``
-    is below half a GB, the process may exceed that limit.
+    First, the memory that the process used before counting is subtracted. The counter gets two
+    fifths of the rest. The Arrow tables of the counts need as much again, and writing them needs
+    more. If all pairs are counted, the counter gets half of the rest, because it writes smaller
+    tables. If ``memory_bytes`` is below half a GB, the process may exceed this limit.
     """
     left = max(memory_bytes - _bytes_at_first(), 1 << 27)
     share = left // 2 if all_pairs else 2 * left // 5
@@ -272,7 +272,7 @@ def limits_within(memory_bytes: int, all_pairs: bool = False) -> Limits:
 
 @cache
 def _bytes_at_first() -> int:
-    """Return the memory in bytes that this process used at the first call (300 MiB if unknown)."""
+    """Return this process's memory use in bytes, measured only once, or 300 MiB if unknown."""
     try:
         pages = int(Path("/proc/self/statm").read_text().split()[1])
     except OSError:

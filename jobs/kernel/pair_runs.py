@@ -25,7 +25,7 @@ Run: TypeAlias = tuple[Ints, Ints]
 
 #: About RANGE_ROWS rows are summed at a time. About _SAMPLES of them are sampled to find the range.
 RANGE_ROWS, _SAMPLES = 1 << 16, 1 << 8
-#: A table, except the last, has at least this many rows, since each stores the whole vocabulary.
+#: Every table but the last has at least this many rows, since each stores the whole vocabulary.
 _TABLE_ROWS = 1 << 21
 #: At least this many rows can be collected before they become a run.
 _ALL_ROWS = 1 << 20
@@ -42,7 +42,7 @@ def summed(parts: list[Run]) -> Run:
     parts.append((np.empty(0, np.int64), np.empty(0, np.int64)))
     keys, counts = (np.concatenate(columns) for columns in zip(*parts, strict=True))
     parts.clear()
-    order = np.argsort(keys, kind="stable")  # fast, since each part is already sorted
+    order = np.argsort(keys, kind="stable")  # fast, since each run is already sorted
     keys, counts = keys[order], counts[order]
     del order
     first = np.flatnonzero(np.diff(keys, prepend=-1))
@@ -50,7 +50,7 @@ def summed(parts: list[Run]) -> Run:
 
 
 def between(run: Run, start: int, end: int) -> Run:
-    """Return those keys of a run that are >= ``start`` and < ``end``, and their counts."""
+    """Return the part of a run whose keys are >= ``start`` and < ``end``."""
     part = slice(*np.searchsorted(run[0], [start, end]))
     return run[0][part], run[1][part]
 
@@ -77,7 +77,7 @@ class AllPairs:
         return 16 * self._rows.size
 
     def grow(self, need: int) -> None:
-        """Do nothing: there is always room."""
+        """Do nothing: there is no table to enlarge."""
 
     def count(self, words: WordState, ids: IdState) -> bool:
         """Count ids. If False is returned, call again to count the remaining ids."""

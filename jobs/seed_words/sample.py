@@ -34,9 +34,10 @@ def verdicts(store: Store, corpus: str) -> dict[str, dict[str, Any]]:
 def vet(
     store: Store, corpus: str, accept: Sequence[str], reject: Sequence[str], why: str, run_id: str
 ) -> Counter[str]:
-    """Accept and reject words for the reason ``why``. Return how many words have each verdict.
+    """Accept and reject words for the reason ``why``.
 
-    A new verdict replaces an old one on the same word. Words are compared in lower case.
+    A new verdict replaces an old one on the same word. Words are compared in lower case. Return how
+    many words of the corpus now have each verdict.
 
     Raises:
         UsageProblem: the corpus is unknown, no word is given, a word is both accepted and

@@ -46,8 +46,8 @@ def _files() -> Iterator[tuple[str, bytes]]:
         project = metadata.distribution(PROJECT)
     except metadata.PackageNotFoundError:
         return
-    # Code in the archive reads its version from METADATA. The .egg-info directory that a build
-    # leaves in a checkout has PKG-INFO instead.
+    # Code in the archive reads its version from METADATA. In a checkout, the .egg-info directory
+    # has the same text in PKG-INFO.
     text = project.read_text("METADATA") or project.read_text("PKG-INFO") or ""
     directory = f"{project.name.replace('-', '_')}-{project.version}.dist-info"
     yield f"{directory}/METADATA", text.encode()

@@ -127,7 +127,7 @@ def tables_of(text: str) -> list[Table]:
 
 @cache
 def package_views() -> Registry:
-    """Return the registry of other packages' views. Their names must differ from Plumbline's."""
+    """Return the registry of other packages' views. A view can't reuse a name of Plumbline."""
     ours = (*TABLES.data, *_CREATED.findall("\n".join(own_views())))
     return Registry("view", suffix=".sql", group="plumbline.views", made=ours)
 

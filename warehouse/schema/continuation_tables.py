@@ -1,4 +1,4 @@
-"""Declare the tables of prompts, samples of generated text, their metrics, and tuned models."""
+"""Declare the tables of prompts, generated samples, metrics of samples, and tuned models."""
 
 from __future__ import annotations
 

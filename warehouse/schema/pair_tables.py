@@ -1,4 +1,4 @@
-"""Declare the tables of sentence pairs, and of models' scores, choices and metrics for them."""
+"""Declare the tables of sentence pairs, and of models' scores, choices and metrics for pairs."""
 
 from __future__ import annotations
 

@@ -1,9 +1,9 @@
-"""Run resumable steps: plan, compute, publish, and show progress.
+"""Run resumable steps: compute the missing items, publish the rows, and show progress.
 
 A step's missing items are divided into chunks, in a way that depends only on the items. The results
 of a chunk are stored under ``_work`` as soon as they are computed. When all chunks are computed,
-their rows are published together. A command that was stopped can be run again. It then resumes, and
-its rows are the same as without the interruption.
+their rows are published together. If a command was stopped, the user can run it again. It then
+resumes, and writes the same rows as a command that was not stopped.
 
 Several commands, on one or several machines, can share the chunks of a step.
 """

@@ -28,7 +28,7 @@ class State:
         wanted: the step's inputs, as rows with a ``text_id``.
         found: the rows that the step already has in the warehouse.
         kept: the valid rows of ``found``. A valid row has the same ``text_id`` as its input.
-        missing: the items to compute. An item is an input without a valid row, or part of one.
+        missing: items to compute. Each is an input without a valid row, or part of such an input.
     """
 
     wanted: Sequence[Row]

@@ -27,7 +27,7 @@ def compact(store: Store, run_id: str, keep_days: float = KEEP_DAYS) -> tuple[in
     """Merge small files, and remove old versions and leftovers.
 
     Returns the number of partitions whose files were merged. Also returns the removed files and
-    directories, with the reasons (see ``leftovers``).
+    directories, each with the reason why it was removed (see ``leftovers``).
 
     Other processes can read and write at the same time. A merged file replaces the small files only
     if none of them was replaced in the meantime. Versions older than ``keep_days`` are removed,
@@ -41,7 +41,7 @@ def compact(store: Store, run_id: str, keep_days: float = KEEP_DAYS) -> tuple[in
     with disk_problems(store.root):
         for (table, partition), files in small.items():
             _merge(store, table, partition, files, run_id)
-        # Drop versions first, then their files, so that nobody restores a version without files.
+        # Drop versions before their files. Otherwise someone could restore a version without files.
         log.commit(store.place, drop, run_id, "drop old versions")
         for table, listing in store.snapshot().declared.items():
             delta.renew(store.place, table, listing)
@@ -88,7 +88,7 @@ def _merge(
 def leftovers(store: Store) -> dict[str, str]:
     """Find unfinished files and directories, and files that no version since ``oldest`` uses.
 
-    Return them sorted, with the reason for each. Files younger than a day are left out, because a
+    Return them sorted, each with the reason to remove it. Skip files younger than a day, because a
     running command may still commit them. Raises ``BadInput`` if a commit is damaged or missing.
     """
     limit = time.time() - UNFINISHED.total_seconds()

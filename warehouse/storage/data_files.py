@@ -75,13 +75,13 @@ def _column(table: Table, field: pa.Field, values: object) -> pa.ChunkedArray:
 def write_file(path: Path, data: pa.Table, *, temporary: bool = False) -> None:
     """Write a Parquet file, which appears under its name only when it is complete.
 
-    A ``temporary`` file is for readers that read the whole file once. Writing the file is faster,
-    but it becomes larger. It has no checksums and no statistics.
+    A ``temporary`` file is read only once, as a whole. It is written faster than other files, but
+    is larger. It has no checksums and no statistics.
     """
     import pyarrow as pa
     import pyarrow.parquet as pq
 
-    # Dictionary encoding hardly makes columns of numbers smaller, so use it only for text.
+    # In permanent files, only text gets dictionaries: they hardly make numbers smaller.
     text_columns = [f.name for f in data.schema if not pa.types.is_primitive(f.type)]
     settings = (
         {"compression": "lz4", "use_dictionary": True, "row_group_size": 1 << 22}
@@ -173,7 +173,7 @@ class DataFiles(OpenWarehouse):
         return self.keep_rows(table, file, self.rows_of(table, file), is_kept)
 
     def keep_rows(self, table: str, file: File, rows: pa.Table, is_kept: Sequence[bool]) -> File:
-        """Copy some of a file's ``rows`` to a new file: those for which ``is_kept`` is true."""
+        """Copy ``rows`` of a file to a new file. Leave out rows for which ``is_kept`` is false."""
         import pyarrow as pa
 
         units, start = [], 0

@@ -56,7 +56,7 @@ def follow(place: Place, table: str, before: Listing, after: Listing) -> None:
 
 
 def renew(place: Place, table: str, newest: Listing) -> None:
-    """Keep only the newest version of a table's log. Write a checkpoint if it has no valid one."""
+    """Keep only the newest version of a table's log, and make sure it has a valid checkpoint."""
     log, first = _directory(table), _file(newest.version, _CHECKPOINT)
     if first not in place.names(log) or problem(place, table, newest):
         follow(place, table, Listing(), newest)

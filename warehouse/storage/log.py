@@ -1,13 +1,13 @@
 """The commit log of a warehouse: which data files each table has at each version.
 
 The file ``_log/commits/<version>.json.gz`` lists all files of all tables in this version. It never
-changes. A commit creates the next version. If several writers try this at the same time, only one
+changes. A commit creates the next version. If several writers commit at the same time, only one
 succeeds; the others apply their changes to the new state and try again. So readers see either all
 changes of a commit, even in several tables, or none. A reader stays at one version.
 
 A commit's file is compressed JSON, followed by a hash, which `zcat` ignores. The JSON contains the
-hash of each data file. The format stays the same if tables are added, or columns that may be NULL.
-Rows of older data files have NULL in an added column.
+hash of each data file. Adding a table, or a column that may be NULL, doesn't change the format.
+Rows of older data files have NULL in the new column.
 """
 
 from __future__ import annotations
@@ -62,7 +62,7 @@ class Snapshot:
 
     @property
     def kept(self) -> list[str]:
-        """One message for each table that no installed package declares: it is kept as it is."""
+        """A message for each table that no installed package declares: the table is left as is."""
         why = "no installed package declares it; kept as it is"
         return [f"Table {table}: {why}" for table in self.tables if table not in TABLES]
 
@@ -186,7 +186,7 @@ class Draft:
     def swap(
         self, table: str, old: Iterable[File], new: Iterable[File], kept: Iterable[File] = ()
     ) -> None:
-        """Replace ``old`` files with ``new`` and ``kept`` files. ``kept`` has only old rows."""
+        """Replace ``old`` files with ``new`` and ``kept`` files. ``kept`` has no new rows."""
         new = list(new)
         added = (*kept, *new)
         gone = {file.path for file in (*old, *added)}

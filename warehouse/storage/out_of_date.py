@@ -50,7 +50,7 @@ def delete_out_of_date(store: DataFiles, draft: Draft) -> None:
 def to_make_again(now: Mapping[str, int], before: Mapping[str, int] | None = None) -> list[str]:
     """Return a message for each table that lost rows, with the command that makes them again.
 
-    ``now`` is the ``out_of_date`` of a ``Snapshot``, ``before`` that of an earlier one. Only rows
+    ``now`` and ``before`` are the ``out_of_date`` of a newer and an older ``Snapshot``. Only rows
     that were deleted between the two versions are reported.
     """
     n_rows: Counter[str] = Counter()
@@ -65,7 +65,7 @@ def to_make_again(now: Mapping[str, int], before: Mapping[str, int] | None = Non
 
 
 def _overlap(table: Table, made: File, origin: Origin, changed: Sequence[File]) -> bool:
-    """Return whether rows of a file may have been made from rows of the changed files."""
+    """Return whether rows of the file ``made`` may come from rows of the ``changed`` files."""
     values = dict(zip(table.partitions, made.partition, strict=True))
     partitions = TABLES[origin.table].partitions
     return any(

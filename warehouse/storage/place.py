@@ -5,8 +5,8 @@ Names of files are relative paths with ``/``, percent-encoded (see ``paths.segme
 Arrow don't notice a flipped bit, so a data file's hash is checked before the file is used.
 
 Data files of an object store (s3://, gs://, az://) are read from copies in the user's cache
-directory. Unfinished work is there as well, unless ``PLUMBLINE_WORK`` names a directory for it.
-Spark executors on other machines must be able to use the directory of unfinished work.
+directory. Unfinished work is stored in the same directory, unless ``PLUMBLINE_WORK`` names another.
+Spark executors on other machines must be able to use the directory for unfinished work.
 """
 
 from __future__ import annotations
@@ -140,7 +140,7 @@ class Disk:
         """Move a complete local file to ``name``, so that it survives a power cut."""
         with open(local_path, "rb") as file:
             os.fsync(file.fileno())
-        os.utime(local_path)  # set a new time, so that `compact` keeps the file
+        os.utime(local_path)  # set a new change time, so that `compact` keeps the file
         target = self._with_parents(name)
         os.rename(local_path, target)
         _sync(target.parent)

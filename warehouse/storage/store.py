@@ -145,7 +145,7 @@ class Store(DataFiles):
         self._replace("replace", staged.table, partition, files, staged.run_id)
 
     def drop(self, table: str, partition: Mapping[str, str], run_id: str = "") -> None:
-        """Remove all partitions that have these values in the leading partition columns."""
+        """Remove all partitions whose leading partition columns have the values ``partition``."""
         self._replace("drop", table, partition, [], run_id)
 
     def restore(self, version: int, run_id: str) -> None:

@@ -68,7 +68,7 @@ _KNOWN = {
     "n_word": Display("occurrences"),  # the column `word` has the heading "word"
     "n_pair": Display("co-occurrences"),
     "per_million": Display("per million", 1, 1),
-    "clusters": Display("interval over"),  # its values are texts such as "frame, word"
+    "clusters": Display("interval over"),  # the values are texts such as "frame, word"
     "z": Display("z", 1, 1, True),
 }
 _SHARE = re.compile(r"(^|[_ ])(share|gas|gain)(_|$)")

@@ -43,7 +43,7 @@ _FORMS = (
     re.compile(rf"(?<=[?&;])((?:{_SECRET_PARAMETERS})=)[^\s&\"'<>)]+", re.I),
     re.compile(r"\b((?:AccountKey|SharedAccessSignature|Credential|Signature)=)[^\s,;&\"'<>)]+"),
     re.compile(r"(authorization['\"]?\s*[:=]\s*['\"]?(?:bearer|basic) )[\w.~+/=-]{8,}", re.I),
-    # A word after Bearer or Basic is a token if it has a digit or 24 characters, otherwise prose.
+    # A word after Bearer or Basic is a token only if it has a digit or at least 24 characters.
     re.compile(r"\b((?:Bearer|Basic) )(?=\S*\d|\S{24})[\w.~+/=-]{8,}"),
     re.compile(r"(-----BEGIN [A-Z ]*PRIVATE KEY-----).*?(?=-----END|\Z)", re.S),
 )

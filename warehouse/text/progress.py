@@ -1,4 +1,4 @@
-"""Show the progress of a long step: one line on a terminal, elsewhere a new line every 30 s."""
+"""Show a long step's progress: update one line on a terminal, else print a line every 30 s."""
 
 from __future__ import annotations
 

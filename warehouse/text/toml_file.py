@@ -108,12 +108,12 @@ def checked(kind: type[Kind], content: Mapping[str, Any], what: str, **fixed: ob
 
 
 def _table_of(value: object) -> dict[str, str]:
-    """Convert a date or time to a dictionary, because text fields reject dictionaries."""
+    """Convert a date or time to a dictionary, which makes text fields reject the value."""
     return {type(value).__name__: str(value)}
 
 
 def read(file: Path | Traversable, what: str = "", fix: str = "") -> dict[str, Any]:
-    """Read a TOML file. Messages call the file ``what``. If it is missing, they advise ``fix``.
+    """Read a TOML file. Messages call the file ``what``. ``fix`` is advice for a missing file.
 
     Raises ``UsageProblem`` if the file doesn't exist, ``BadInput`` if it isn't TOML in UTF-8.
     """

@@ -1,6 +1,6 @@
 """Scoring functions, which measure how different texts are.
 
-Each one is a module with the members of ``Phi``, imported when first used: see ``docs/extend.md``.
+Each function is a module that has the members of ``Phi``. ``docs/extend.md`` says how to add one.
 A module whose items are numbers can import ``combine`` and ``distances`` from ``phi.vader``.
 """
 

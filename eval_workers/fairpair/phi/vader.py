@@ -1,7 +1,7 @@
 """Difference in sentiment, for English: Phi(a, b) = |compound(a) - compound(b)|.
 
 ``compound`` is VADER's score from -1 (negative) to 1 (positive), rounded to 4 digits by VADER.
-The item of a text is its ``compound``; the item of a fold is the mean over its samples.
+An item (see ``Phi``) is the ``compound`` of a text, or the mean ``compound`` of a fold's samples.
 """
 
 from __future__ import annotations

@@ -72,7 +72,7 @@ def discover() -> dict[str, str]:
 
 
 def find(name: str) -> Benchmark:
-    """Return a benchmark's module. Raises ``UsageProblem`` unless exactly one module has the name.
+    """Return the module of a benchmark. Raises ``UsageProblem`` if none or several have the name.
 
     >>> find("use-10").DEFAULT_LOCATION
     'unstereo-eval/data/datasets/raw'
@@ -106,9 +106,9 @@ def default_source(name: str, data: str | Path = "") -> Path | None:
 def under_data(what: str, location: str, data: str | Path) -> Path:
     """Return the path of ``location`` in the folder ``data``, by default in ``PLUMBLINE_DATA``.
 
-    The first folder of ``location`` is the name of a repository. ``data`` may also be a clone of
-    this repository. Raises ``MissingComponent`` if neither ``data`` nor ``PLUMBLINE_DATA`` is set;
-    the error says that ``what`` is missing.
+    The first folder of ``location`` is the name of a repository. ``data`` holds a clone of this
+    repository, or is the clone itself. Raises ``MissingComponent`` if neither ``data`` nor
+    ``PLUMBLINE_DATA`` is set. ``what`` names the missing component in the error.
     """
     if root := data or os.environ.get("PLUMBLINE_DATA"):
         inside = Path(root, *Path(location).parts[1:])
@@ -158,14 +158,14 @@ def replace_benchmark(
 
 
 def caveats(parsed: Parsed) -> tuple[str, ...]:
-    """Return a warning about the metric PD, unless all pairs compare female and male."""
+    """Return warnings: one about the metric PD, unless all pairs compare female and male."""
     usual = all((pair["group_a"], pair["group_b"]) == USUAL for pair in parsed.pairs)
     line = f"{parsed.name}: PD also depends on how frequent the differing words are"
     return () if usual else (f"{line}: docs/pairs.md",)
 
 
 def check_has_pairs(name: str, parsed: Parsed, path: Path | None) -> None:
-    """Raise ``BadInput`` if a benchmark has no pairs. The error names ``path``, its source."""
+    """Raise ``BadInput`` if a benchmark has no pairs. The error names ``path``, their source."""
     if not parsed.pairs:
         where, rows = f" in {path}" if path else "", "which has no rows"
         if parsed.rejects:
@@ -182,7 +182,7 @@ def read_pairs_of(
 ) -> tuple[Parsed, Path | None]:
     """Return the pairs of a benchmark, and the path they were read from. Writes nothing.
 
-    ``name`` is a benchmark in a module, a recipe, or any new name for the user's own file.
+    ``name`` is the name of a benchmark or recipe, or any new name for the user's own file.
     ``source`` is a path; ``None`` means ``default_source(name, data)``. ``recipe`` is the name or
     path of the recipe for the user's own file. Templates are filled for ``groups``; the default is
     the recipe's groups, or else female and male.

@@ -26,7 +26,7 @@ LEXICON = "eval_workers/pairs/closed_world_corpus/lexicon.toml"
 
 
 def read(name: str, source: Path | None) -> Parsed:
-    """Return all pairs. ``source`` isn't used. ``source_row`` is the word's number in the lexicon.
+    """Return all pairs. ``source`` isn't used. ``source_row`` is the word's place in the lexicon.
 
     >>> parsed = read("closed-world", None)
     >>> len(parsed.pairs), len(parsed.rejects)

@@ -31,7 +31,7 @@ _WORD = re.compile(r"[^\W_]+")
 
 
 def read(name: str, source: Path | None) -> Parsed:
-    """Return all pairs from a language's file: ``source``, or our own (French for `fr-pairs`).
+    """Return all pairs from a language's file: ``source``, or by default our own file.
 
     Each filled template, and each rejected template, has its own ``source_row``.
     Raises ``BadInput`` if the file doesn't describe a language or has no ``[pairs]``.

@@ -2,12 +2,12 @@
 
 - USE-5, USE-10 and USE-20: sentences of about 5, 10 and 20 words. A language model wrote each one
   around a given word. We import every released row. ``is_natural`` is true if the sentence was
-  judged likely with both pronouns. Metrics use only natural rows: 4,405, 4,740 and 4,839 of them.
+  judged natural with she and with he. Metrics only use natural rows: 4,405, 4,740 and 4,839 rows.
 - WinoBias (Zhao et al., NAACL 2018): 1,586 templates with two occupations and a pronoun. We merge
   the development and test files, as the published figures do. In 41 templates a second pronoun for
   the same person is in square brackets. We keep the brackets, since the published scores were
   computed with them. ``direction`` names the sentence that follows the stereotype. ``stereotype``
-  is `pro` if this is the masculine sentence, or else `anti`. Clusters are the occupations.
+  is `pro` if this is the masculine sentence, or else `anti`. A pair's clusters are its occupations.
 - Winogender (Rudinger et al., NAACL 2018): 240 templates about 60 occupations. Half of them name a
   second person, such as "the customer"; the others say "someone". ``word`` is the noun that the
   pronoun refers to. The clusters are this word and the occupation in the template.
@@ -56,9 +56,10 @@ _LETTERS = re.compile(r"[a-z]+")
 
 
 class _Tables(NamedTuple):
-    """The CSV files of a set. ``prefixes`` maps a file's stem to a prefix for its pairs' ids.
+    """The CSV files of one set, and which of their columns to read.
 
-    ``key`` names the column of ids. ``verdict`` names a column of True and False, or is empty.
+    ``prefixes`` maps a file's stem to a prefix for the ids of its pairs. ``key`` is the column with
+    the ids. ``verdict`` is a column whose values are True or False, or empty if there is none.
     """
 
     prefixes: dict[str, str]
@@ -130,7 +131,7 @@ def _table(source: Path, stem: str) -> Path:
 
 
 def _add_occupations(parsed: Parsed) -> None:
-    """Set each pair's clusters: the first two occupations in its word and then its template."""
+    """Set each pair's clusters to two occupations: first its word, then those in its template."""
     occupations = {str(pair["word"]).lower() for pair in parsed.pairs if pair["word"]}
     for pair in parsed.pairs:
         words = _LETTERS.findall(str(pair["template"]).lower())

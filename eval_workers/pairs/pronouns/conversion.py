@@ -1,10 +1,9 @@
 """Converts a sentence to a pronoun template.
 
-Only she, her, herself and he, him, his, himself are replaced, as whole words or before a
-contraction (he's, she'd've). Nouns such as ``woman`` stay, and so does ``she-wolf``.
-The rules of ``her_as_his_or_him`` decide whether a "her" would be "his" or "him" for a man, or
-leave it undecided. A sentence is rejected with a reason if it mixes genders or says "s/he". It is
-also rejected if a pronoun has no placeholder: "hers", or "his" in "a friend of his".
+Only she, her, herself, he, him, his and himself are replaced, also if contracted (he's). Nouns such
+as ``woman`` or ``she-wolf`` stay. The rules of ``her_as_his_or_him`` decide whether a "her" would
+be "his" or "him" for a man. A sentence is rejected with a reason if it mixes genders, says "s/he",
+or has a pronoun without a placeholder: "hers", or "his" in "a friend of his".
 """
 
 from __future__ import annotations
@@ -121,7 +120,6 @@ class Conversion:
         return replace(self, places=tuple(places))
 
     def _between(self) -> list[str]:
-        """Return the parts of the sentence before, between and after the pronouns."""
         ends = [0, *(place.start + len(place.written) for place in self.places)]
         starts = [*(place.start for place in self.places), len(self.sentence)]
         return [self.sentence[end:start] for end, start in zip(ends, starts, strict=True)]
@@ -162,7 +160,7 @@ def to_template(sentence: str) -> Conversion:
 
 
 def sentence_problem(sentence: str) -> str | None:
-    """Return why a sentence can't be converted, or ``None``. Doesn't check "hers" and "his".
+    """Return why a sentence can't be converted, or ``None``; "hers" and "his" aren't checked.
 
     >>> sentence_problem("A key was lost.")
     'holds no pronoun, expected she, her, herself or he, him, his, himself'

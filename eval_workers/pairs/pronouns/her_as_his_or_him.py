@@ -41,7 +41,7 @@ def stands_alone(after: Sequence[str]) -> bool:
 
 
 def decide_her(before: Sequence[str], after: Sequence[str]) -> Masculine | None:
-    """Return the pronoun for a man that corresponds to a "her"; ``None`` if it may be either.
+    """Return "his" or "him", the form of a "her" for a man. Return ``None`` if both are possible.
 
     ``before`` and ``after`` are the sentence's tokens around the "her": matches of ``TOKEN``.
 
@@ -56,19 +56,19 @@ def decide_her(before: Sequence[str], after: Sequence[str]) -> Masculine | None:
     rest = [*(token.lower() for token in after), "", "", ""]
     verb, word, next_word = earlier[-1], rest[0], rest[1]
     if word in _OPENING and _WORD.match(next_word):
-        return None  # his: her "friend"; him: told her "stop"
+        return None  # may be "his" (her "friend") or "him" (told her "stop")
     if _ends_phrase(verb, word, next_word):
         return "him"
     if _may_be_when(word, next_word):
-        return None  # him: "saw her last night"; his: "spent her last night there"
+        return None  # "him" in "saw her last night", "his" in "spent her last night there"
     if _may_be_called(verb, after[0], next_word):
-        return None  # him: "elected her president"; his: "called her mother"
+        return None  # "him" in "elected her president", "his" in "called her mother"
     if _is(verb, "places") and _is(word, "bare", "stood"):
         return "him"  # as in "the man behind her came"
     if _is(verb, "making", "causative", "perception"):
         if _is(word, "bare"):
             return "him"  # as in "let her go" or "saw her leave"
-        if _is(word, "either"):  # him: "made her smile"; unclear: "saw her smile"
+        if _is(word, "either"):  # "him" in "made her smile", unclear in "saw her smile"
             return "him" if _closes(next_word) and not _is(verb, "perception") else None
     if word.endswith("ing") and len(word) > 4:
         if _is(verb, "leaving", "perception") and _closes(next_word):
@@ -96,7 +96,7 @@ def decide_her(before: Sequence[str], after: Sequence[str]) -> Masculine | None:
     if _is(verb, "making", "serving") and giver not in ("she", "to") and is_given:
         return None if _ends(rest[place + 1]) else "his"  # "made her tea" may be "him" or "his"
     if _is(verb, "giving") and giver not in ("she", "to") and _ends(rest[place + 1]):
-        return None  # him: "taught her chess"; his: "taught her class"
+        return None  # "him" in "taught her chess", "his" in "taught her class"
     return "his"
 
 

@@ -92,7 +92,7 @@ def fill(template: str, gender: Gender) -> str:
     """Fill a template's placeholders with female (``f``) or male (``m``) pronouns.
 
     A pronoun is capitalised if it starts the text, a line or a sentence; opening quotes and
-    brackets may come before it. Every full stop ends a sentence, also that of an abbreviation.
+    brackets may come before it. Every full stop ends a sentence, even the one in an abbreviation.
     Raises ``BadInput`` with the reason that ``template_problem`` gives.
 
     >>> fill("{pronoun} hurt {pronoun2}self. '{pronoun1} arm!', {pronoun} said.", "f")
@@ -183,7 +183,7 @@ def _lower_at(words: Sequence[str], k: int) -> str:
 
 
 def _agreeing(words: Sequence[str], k: int) -> dict[int, str]:
-    """Map the index of the verb whose subject is at index ``k`` to the verb's plural form.
+    """Return {index: plural form} of the verb with the subject at ``k``, or {} for no change.
 
     Only the first verb after the subject is changed. Raises ``Undecided`` if an auxiliary comes
     before the subject, if "is" or "has" is contracted, or if a later verb may have to change, too.
@@ -191,7 +191,7 @@ def _agreeing(words: Sequence[str], k: int) -> dict[int, str]:
     following, place = _lower_at(words, k + 1), _next_verb(words, k + 1)
     is_contracted = following in ("'", "’")
     if is_contracted and _lower_at(words, k + 2) != "s":
-        return {}  # 'd and 'll don't change
+        return {}  # 'd and 'll are the same after she and they
     is_inverted = _lower_at(words, k - 1) in _file().verbs.plural_of
     if not is_inverted and following == "and":
         return {}  # a subject joined by "and" is plural already
@@ -205,7 +205,7 @@ def _agreeing(words: Sequence[str], k: int) -> dict[int, str]:
 
 
 def _next_verb(words: Sequence[str], place: int) -> int:
-    """Return the first index from ``place`` on that isn't an adverb or a reflexive pronoun."""
+    """Skip adverbs and reflexive pronouns from ``place`` on; return the index of the next word."""
     while word := _lower_at(words, place):
         is_adverb = word.endswith("ly") and len(word) > 4
         is_adverb = is_adverb and word not in ("reply", "apply", "supply", "rely")

@@ -1,6 +1,6 @@
 """Split chunks (pieces of text without whitespace) into words, in compiled code.
 
-Bit masks split most chunks, such as "nurse's". ``splitting_rules`` splits others, such as "don't".
+Most chunks, such as "nurse's", are split with bit masks. Others need ``splitting_rules``.
 """
 
 from __future__ import annotations
@@ -101,11 +101,11 @@ def split_words(
 
 @compiled
 def _plain_words(split: SplitState, words: WordState, ids: IdState, s: int, e: int) -> int:
-    """Do what :func:`split_words` does if all words are runs of ASCII letters. Else return -1.
+    """Do the same as :func:`split_words`, but with bit masks. Return -1 if other rules are needed.
 
-    Most new chunks are one run, or several runs joined by dashes. Punctuation before and after
-    them never belongs to a word. A run may contain single apostrophes, but not a final possessive.
-    Only exceptions split a run.
+    Most new chunks are one run of ASCII letters, or several runs joined by dashes. Punctuation
+    before and after the runs never belongs to a word. A run may contain single apostrophes, but not
+    a final possessive.
     """
     n, one = e - s, np.uint64(1)
     if n > _MAX_PLAIN:
@@ -179,7 +179,7 @@ def _write_lowercase(out: int, s: int, n: int) -> None:
     """
     for k in range((n + 7) >> 3):
         eight = get64(s, k)
-        # Set bit 0x20 of ASCII bytes. An apostrophe already has it.
+        # Set bit 0x20 of ASCII bytes to make letters lowercase. An apostrophe already has it.
         put64(out, k, eight | _SPACES & ~(eight >> np.uint64(2)))
 
 
@@ -221,7 +221,7 @@ def _decode(s: int, e: int, cps: int) -> int:
 
 @compiled
 def _add_piece(split: SplitState, words: WordState, ids: IdState, a: int, b: int) -> int:
-    """Append the id of the word in piece a..b if it is kept. Return the number of words, 0 or 1."""
+    """Append the id of piece a..b's word if it is kept. Return the number of words, 0 or 1."""
     flags, cps, out = split.flags, split.cps, split.word
     s, z = a, b
     while s < z and not get32(flags, get32(cps, s)) & ALNUM:

@@ -31,8 +31,8 @@ from plumbline.jobs.kernel.tokens.words import IdState, WordState, add_word, fin
 #: Marks the end of a document in a buffer of texts. It is a chunk of one byte that isn't UTF-8.
 END = b"\n\xff\n"
 _END_BYTE = 0xFF
-#: Longest chunk, in bytes, that is cached. A cache key is the chunk and, in its 24th byte, the
-#: length. The 24th byte of a longer chunk's key is 24 or more, so the key is never found.
+#: Longest chunk, in bytes, that is cached. The last of a cache key's 24 bytes is the
+#: chunk's length. For a longer chunk, this byte is 24 or more, so the key is never found.
 _MAX_CACHED = 23
 #: Longest chunk, in bytes, that spaCy splits. Longer chunks are cut first, since spaCy's time grows
 #: with the square of the length.
@@ -50,9 +50,9 @@ class ChunkState:
     """The cache of chunks, and the current batch of chunks."""
 
     # Address of a hash table. An entry has a key of 24 bytes (the chunk and its length) and a value
-    # of 8 bytes. The value's top byte is the chunk's number of words. The next byte is its number
-    # of kept words. The rest is the id of the kept word. If several words are kept, the rest is the
-    # index in ``kept`` at which their ids start.
+    # of 8 bytes. The value's top byte is the chunk's number of words. The next byte is the number
+    # of kept words. The low 32 bits are the id of the kept word. If several words are kept, these
+    # bits are the index in ``kept`` at which the words' ids start.
     cache: int
     mask: int
     n: int
@@ -62,14 +62,14 @@ class ChunkState:
     kept_capacity: int
     starts: int
     ends: int
-    keys: int  # For each chunk of the batch: its key, and the address of its slot in the cache.
-    values: int  # For each chunk of the batch: its value in the cache, or _NEW.
-    missing: int  # 32-bit indices of the chunks that weren't in the first slot searched.
+    keys: int  # Address of the chunks' keys. Each key is followed by a cache slot's address.
+    values: int  # Address of the chunks' cached values. A new chunk's value is _NEW.
+    missing: int  # Address of 32-bit indices of chunks that the first searched slot doesn't hold.
     n_batch: int
     open: int  # Address of a chunk whose end has not been found yet, or 0.
     inside: int  # 1 if the last byte that was read belongs to a chunk.
-    carry: int  # Mask of bytes that continue a whitespace character of the previous 64 bytes.
-    need: int  # Length in bytes of a batch whose words don't fit in the word table, or 0.
+    carry: int  # Mask of bytes that end a whitespace character begun in the previous 64 bytes.
+    need: int  # Size in bytes of a batch whose words may not fit in the word table, or 0.
     is_asking: int  # 1 if spaCy splits new chunks, else 0. English doesn't need spaCy.
     unknown: int  # Address of the first chunk that spaCy must split, or 0.
     ids_before: int  # Number of ids that were stored before the chunk at ``unknown``.
@@ -114,7 +114,7 @@ def _add_positions(positions: int, n: int, at: int, bits: int) -> int:
 
 @compiled
 def _find_chunks(c: ChunkState, at: int, end: int) -> int:
-    """Find the chunks that end in the batch at ``at``. Return the address where the batch ends."""
+    """Find the chunks that end in the batch that starts at ``at``. Return the batch's end."""
     inside, carry = np.uint64(c.inside), np.uint64(c.carry)
     starts, ends, n_starts, n_ends = c.starts, c.ends, 0, 0
     if c.open:
@@ -204,9 +204,9 @@ def _search(c: ChunkState, k: int) -> bool:
 
 @compiled
 def _fetch_values(c: ChunkState, split: SplitState, words: WordState) -> None:
-    """Fill ``c.values`` with the cached value of each chunk of the batch, or _NEW.
+    """Fill ``c.values`` with each chunk's value in the cache, or _NEW if the chunk isn't cached.
 
-    Prefetch the words of new chunks, because :func:`_append_ids` would otherwise wait for memory.
+    Also prefetch the words of new chunks. Otherwise :func:`_append_ids` would wait for memory.
     """
     keys, values, missing, n_missing = c.keys, c.values, c.missing, 0
     for k in range(c.n_batch):
@@ -215,8 +215,8 @@ def _fetch_values(c: ChunkState, split: SplitState, words: WordState) -> None:
         differences |= get64(slot, 1) ^ get64(keys, 4 * k + 1)
         differences |= get64(slot, 2) ^ get64(keys, 4 * k + 2)
         put64(values, k, get64(slot, 3))
-        # Store k even if chunk k was found, because a branch would be unpredictable. The next
-        # chunk's index then overwrites k.
+        # Always store k, because a branch would be unpredictable. If chunk k was found, the next
+        # chunk's index overwrites k.
         put32(missing, n_missing, k)
         n_missing += np.int64(differences != np.uint64(0))
     for i in range(n_missing):
@@ -254,8 +254,8 @@ def _append_ids(
         n_kept = np.int64(value >> np.uint64(48)) & 0xFF
         first = np.int64(value) & 0xFFFFFFFF
         if n_kept <= 1:
-            # Store ``first`` even if no word is kept, because a branch would be unpredictable. The
-            # next id then overwrites ``first``.
+            # Always store ``first``, because a branch would be unpredictable. If no word is kept,
+            # the next id overwrites ``first``.
             put32(to, n_ids, first)
             n_ids += n_kept
         else:
@@ -284,11 +284,11 @@ def _new_chunk(
     ids: IdState,
     k: int,
 ) -> int:
-    """Append the ids of chunk k of the batch, and cache the chunk. Return its number of words.
+    """Append the ids of chunk k of the batch, and cache them. Return the chunk's number of words.
 
-    If spaCy hasn't split the chunk yet, add the chunk to ``asked`` and append no ids. Do the same
-    for all later new chunks. spaCy then splits many chunks per call. :func:`scan` drops all ids
-    that were appended after the first chunk that spaCy must split.
+    If spaCy must split the chunk, only add the chunk to ``asked``. Later new chunks are also added
+    there, so spaCy splits many chunks per call. :func:`scan` removes all ids that were appended
+    after the first such chunk.
     """
     s, e = get_int(c.starts, k), get_int(c.ends, k)
     first, n = ids.n, 0
@@ -339,9 +339,9 @@ def scan(
 
     Return the address where scanning stopped:
 
-    - ``end`` if all text was read, or the start of the last chunk if later text may continue it.
-    - The start of a batch of ``c.need`` bytes if the word table has too little room for its words.
-    - ``c.unknown`` if spaCy must first split the chunk at that address.
+    - ``end`` if all text was read. If later text may continue the last chunk, that chunk's start.
+    - The start of a batch of ``c.need`` bytes if its words may not fit in the word table.
+    - ``c.unknown``, the address of the first chunk that spaCy must split, if there is one.
 
     SLACK bytes after ``end`` must be readable. ``ids`` needs room for one id per byte.
     """
@@ -367,7 +367,7 @@ def scan(
 
 @EntryPoint
 def move(old: int, n_old: int, new: int, mask: int) -> None:
-    """Copy the chunks of a cache to a larger, empty one with ``mask`` + 1 slots."""
+    """Copy the chunks of a cache to a larger, empty cache with ``mask`` + 1 slots."""
     for k in range(n_old):
         at = old + 32 * k
         if get64(at, 2):

@@ -36,7 +36,7 @@ MAX_SPECIAL, MAX_UNIT = 16, 5
 # Each property of a code point is a bit in the table ``flags``.
 ALPHA, LOWER, UPPER, QUOTE, ICON, PREFIX, SUFFIX, CURRENCY = (1 << n for n in range(8))
 BEFORE_DOT, SPACE, ALNUM, MARK, DIGIT, CASED, IGNORABLE = (1 << n for n in range(8, 15))
-# An OPENER starts the first piece of some exception. A JOINER starts the second piece.
+# The first piece of an exception starts with an OPENER. Its second piece starts with a JOINER.
 OPENER, JOINER = 1 << 15, 1 << 16
 
 #: ASCII letters, with single apostrophes between them.
@@ -63,15 +63,15 @@ class Tables(NamedTuple):
     Attributes:
         flags: properties of each code point, as bits ALPHA to JOINER.
         lower: simple lowercase of each code point. U+0130 maps to i; the kernel adds its dot.
-        listed: exceptions (chunks that have a rule of their own), followed by units. Index k + 1 of
-            ``cuts``, ``parts`` and ``is_unit`` belongs to item k.
+        listed: exceptions (chunks that have a rule of their own), followed by units. Item k has
+            index k + 1 in ``cuts``, ``parts`` and ``is_unit``.
         cuts: where an exception is split. Bit k is set if a token ends after k characters. The
             value for a unit is 0.
-        parts: pieces into which the other rules would split an exception, encoded like ``cuts``.
-            The value is 0 if the exception is never reassembled from pieces.
+        parts: where the other rules would split an exception, encoded like ``cuts``. The value is
+            0 if these pieces are never joined.
         is_unit: 1 for a unit of measurement or a long currency sign, else 0.
-        runs: one bit for each hash of a run (ASCII letters and apostrophes). If the bit is 0, all
-            runs with this hash are single words.
+        runs: one bit for each hash value. A run consists of ASCII letters and apostrophes. If the
+            bit of a run's hash is 0, the run is a single word.
     """
 
     flags: NDArray[np.uint32]
@@ -156,7 +156,7 @@ def _cuts(pieces: list[str]) -> int:
 
 
 def _split_runs(specials: dict[str, list[str]], stops: Iterable[str]) -> NDArray[np.int32]:
-    """Make the table ``runs``. Mark runs that exceptions split, and runs in words like "n't"."""
+    """Make ``Tables.runs``. Mark runs that exceptions split, and runs in stop words like "n't"."""
     split = specials | {word: [] for word in stops if not word.isalpha()}
     bits = np.zeros(1 << RUN_BITS, np.uint8)
     for word, pieces in split.items():
@@ -170,7 +170,7 @@ def _split_runs(specials: dict[str, list[str]], stops: Iterable[str]) -> NDArray
 
 @lru_cache(maxsize=1)
 def tables() -> Tables:
-    """Build all tables, once per process (about a third of a second)."""
+    """Build all tables, once per process. This takes about a third of a second."""
     facts = english()
     flags = _category_flags()
     for name, bit in _LANGUAGE_FLAGS.items():
@@ -180,7 +180,7 @@ def tables() -> Tables:
         if chr(code).isspace():
             flags[code] |= SPACE
     specials: dict[str, list[str]] = facts["specials"]
-    # Skip exceptions with more tokens than pieces, such as "°C.". They are never reassembled.
+    # Skip exceptions with more tokens than pieces, such as "°C.". Their pieces are never joined.
     parts: dict[str, list[str]] = {
         w: p for w, p in facts["special_parts"].items() if len(p) >= len(specials[w])
     }
@@ -210,7 +210,7 @@ class SplitState:
 
     flags: int
     lower: int
-    slots: int  # Address of a hash table with the strings of ``Tables.listed`` as code points.
+    slots: int  # Address of the hash table that holds ``Tables.listed`` as code points.
     mask: int
     offsets: int
     arena: int
@@ -218,13 +218,13 @@ class SplitState:
     parts: int
     is_unit: int
     runs: int
-    cps: int  # The chunk's code points, 32-bit.
-    ends: int  # The end of each piece of the chunk, 64-bit.
-    tail: int  # Scratch memory of `split_chunk`, 64-bit.
-    word: int  # The current piece in lowercase, UTF-8.
-    n_answered: int  # Number of chunks that spaCy has split. 0 for English.
-    answer_starts: int  # Index in ``answers`` at which each of these chunks starts, 64-bit.
-    answers: int  # Ends of these chunks' pieces, in characters from the chunk's start, 64-bit.
+    cps: int  # Address of the chunk's code points, 32-bit.
+    ends: int  # Address of the ends of the chunk's pieces, 64-bit.
+    tail: int  # Address of scratch memory for `split_chunk`, 64-bit.
+    word: int  # Address of the current piece in lowercase UTF-8.
+    n_answered: int  # Number of chunks that spaCy has split, 0 for English.
+    answer_starts: int  # Address of each split chunk's first index in ``answers``, 64-bit.
+    answers: int  # Address of the ends of spaCy's pieces, in characters of the chunk, 64-bit.
 
 
 @compiled

@@ -58,7 +58,7 @@ def spacy_version(code: str) -> str:
 
 
 def stop_words(rules: TokenRules) -> frozenset[str]:
-    """Return spaCy's stop words for a language, minus ``rules.kept``, plus ``rules.added``.
+    """Return spaCy's stop words for a language, without ``rules.kept`` and with ``rules.added``.
 
     >>> "elle" in stop_words(TokenRules("fr", added=("dit",)))
     True
@@ -80,8 +80,8 @@ def tokenizer_of(code: str) -> Any:
     import spacy
 
     tokenizer: Any = spacy.blank(code).tokenizer
-    # Turn off spaCy's cache, because each chunk is split only once. Turn off the attributes of
-    # words, because only the ends of pieces are used.
+    # Turn off spaCy's cache, because each chunk is split only once. Don't let spaCy compute
+    # attributes of words, because only the ends of pieces are used.
     tokenizer.max_cache_size = 0
     tokenizer.vocab.lex_attr_getters = {}
     return tokenizer

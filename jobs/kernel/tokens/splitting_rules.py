@@ -4,7 +4,7 @@ Each piece starts where the last piece ends, so only the ends of pieces are stor
 those of spaCy's English tokenizer. First, the chunk is looked up in the table of exceptions. Then
 prefixes and suffixes are split off one by one, and the rest is looked up again after each step. If
 the rest isn't a URL, it is cut at its infixes. Finally, neighbouring pieces that form an exception
-are reassembled.
+are joined.
 
 Positions a, b, k are indices of code points in the chunk ``s.cps``.
 """
@@ -67,7 +67,7 @@ def find_special(s: SplitState, a: int, b: int) -> int:
 
 @compiled
 def may_split(s: SplitState, at: int, n: int) -> bool:
-    """Return whether an exception may split the run of n bytes at ``at`` (see ``Tables.runs``)."""
+    """Return False if the run of n bytes at ``at`` is surely one word (see ``Tables.runs``)."""
     first = (get64(at, 0) | _CASE_BITS) & low_bytes(min(n, 8))
     bit = np.int64(first * RUN_HASH >> np.uint64(64 - RUN_BITS))
     return (get32(s.runs, bit >> 5) >> (bit & 31)) & 1 != 0
@@ -117,7 +117,7 @@ def _final_dots(s: SplitState, a: int, b: int) -> int:
 
 @compiled
 def _final_unit(s: SplitState, a: int, b: int) -> int:
-    """Return the length of a unit or currency sign that ends a..b and follows a digit, else 0."""
+    """Return the length of the unit that ends a..b, such as km in "5km", or 0 if there is none."""
     for n in range(min(MAX_UNIT, b - a - 1), 0, -1):
         if is_digit(s, b - n - 1):
             word = find_word(s, s.cps + 4 * (b - n), s.cps + 4 * b)
@@ -189,7 +189,7 @@ def infix_length(s: SplitState, a: int, b: int, p: int) -> int:
 
 @compiled
 def split_chunk(s: SplitState, n: int) -> int:
-    """Cut the chunk of n code points. Write the pieces' ends to ``s.ends``. Return their number."""
+    """Cut a chunk of n code points. Write the pieces' ends to ``s.ends``. Return their number."""
     a, b, n_ends, n_tail, last = 0, n, 0, 0, -1
     ends, tail = s.ends, s.tail
     while b > a and b - a != last:
@@ -239,7 +239,7 @@ def _split_core(s: SplitState, a: int, b: int, n_ends: int) -> int:
                 p += 1
                 continue
             n = infix_length(s, a, b, p)
-            # An infix at the very start stays part of the word that follows it.
+            # Don't cut after an infix at the start of a..b. The infix stays with the text after it.
             if n and p != a:
                 if p != start:
                     put64(s.ends, n_ends, p)
@@ -270,7 +270,7 @@ def _start(s: SplitState, piece: int) -> int:
 
 @compiled
 def _parts_of(s: SplitState, first: int, count: int) -> int:
-    """Return the exception's id if ``count`` pieces from ``first`` form an exception, else -1."""
+    """If ``count`` pieces from ``first`` on form an exception, return its id. Else return -1."""
     a, b = _start(s, first), get_int(s.ends, first + count - 1)
     if b - a > MAX_SPECIAL:
         return -1
@@ -285,11 +285,11 @@ def _parts_of(s: SplitState, first: int, count: int) -> int:
 
 @compiled
 def _reassemble(s: SplitState, n: int) -> int:
-    """Reassemble exceptions from neighbouring pieces.
+    """Join neighbouring pieces that form an exception, and cut them into the exception's tokens.
 
-    An exception with more pieces is preferred. Among equally long ones, the leftmost is preferred.
-    Set ``s.tail[k]`` to the id of the exception that starts with piece k. Set it to -2 for the
-    exception's other pieces, and to -1 for pieces outside exceptions.
+    If exceptions overlap, choose the one with the most pieces. If these numbers are equal, choose
+    the leftmost one. Set ``s.tail[k]`` to the id of the exception that starts with piece k. Set
+    it to -2 for the exception's other pieces, and to -1 for pieces outside exceptions.
     """
     any_match, longest, tail = False, 1, s.tail
     for k in range(n):
@@ -313,9 +313,9 @@ def _reassemble(s: SplitState, n: int) -> int:
 
 @compiled
 def _rewrite(s: SplitState, n: int) -> int:
-    """For each exception in ``s.tail``, replace the ends of its pieces with those of its tokens."""
-    # Reassembled exceptions never have more tokens than pieces. So no end is overwritten before it
-    # is read.
+    """For each exception in ``s.tail``, replace the ends of its pieces with its tokens' ends."""
+    # An exception in ``s.tail`` never has more tokens than pieces. So each end is read before it is
+    # overwritten.
     out, a, k = 0, 0, 0
     while k < n:
         special, last = get_int(s.tail, k), k + 1

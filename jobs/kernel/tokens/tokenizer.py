@@ -1,4 +1,4 @@
-"""Turn text into kept words. Counting and all other code use this tokenizer.
+"""Turn text into kept words. All code that splits text into words uses this tokenizer.
 
 spaCy's rules for a language cut a text into pieces. A word is the part of a piece from its first
 letter or number to its last letter, mark or number, in lowercase. Pieces without a letter or number
@@ -41,7 +41,7 @@ class ChunkCache:
     """Stores the ids of the kept words of each chunk (a piece of text without whitespace).
 
     Args:
-        most: maximum number of slots. A full cache of this size is emptied. No counts are lost.
+        most: maximum number of slots. A full cache of this size is emptied, which loses no counts.
     """
 
     def __init__(self, most: int = 1 << 20) -> None:
@@ -62,7 +62,7 @@ class ChunkCache:
         return self._cache.nbytes + self._kept.nbytes
 
     def renew(self, n_bytes_left: int) -> None:
-        """If the cache is full, double it. Empty it instead if doubling would exceed a limit."""
+        """If the cache is full, double its size, or empty it if doubling would exceed a limit."""
         state = self.state
         if state.n < state.capacity and state.n_kept < state.kept_capacity - 64:
             return
@@ -115,7 +115,7 @@ class Answers:
     def ask(self) -> None:
         """Let spaCy split the chunks that were added since the last call.
 
-        If no chunk was added, there was too little room for a new chunk. Then make room.
+        If there are none, there was no room to add a new chunk. In that case, make room.
         """
         noted = [*map(self.chunks.text, range(self._split.n_answered, len(self.chunks)))]
         if not noted:
@@ -196,7 +196,7 @@ class Tokenizer:
         self.cache.clear()
 
     def pending(self, n: int) -> NDArray[np.int32]:
-        """Return the last ``n`` ids."""
+        """Return the last ``n`` ids of kept words."""
         end = int(self.ids.n)
         return self._ids[end - n : end]
 
@@ -204,7 +204,7 @@ class Tokenizer:
         return self._texts_of(self._scanned(text.encode()))
 
     def words_of_chunks(self, chunks: Sequence[str]) -> tuple[list[str], NDArray[np.int64]]:
-        """Return the kept words of all chunks in one list, and each chunk's end in that list.
+        """Return one list of the chunks' kept words, and where each chunk's words end in that list.
 
         >>> words, ends = Tokenizer(["she"]).words_of_chunks(["She", "...", "drinks"])
         >>> words, ends.tolist()
@@ -255,7 +255,7 @@ def tokenize(text: str, targets: Sequence[str] = DEFAULT_TARGETS, language: str 
 def tokenize_all(
     texts: Iterable[str], targets: Sequence[str] = DEFAULT_TARGETS, language: str = ""
 ) -> Iterator[list[str]]:
-    """Tokenize many texts in order, as :func:`tokenize` does, with one set of tables."""
+    """Tokenize many texts in order, as :func:`tokenize` does. The tokenizer is built only once."""
     return map(Tokenizer(targets, language=language).tokens, texts)
 
 
@@ -267,7 +267,7 @@ class Targets:
     language: str = ""
 
     def checked(self) -> Targets:
-        """Check that each target is one token and is listed once. Return the targets.
+        """Check that each target is a single token and that none is repeated. Return the targets.
 
         Raises:
             UsageProblem: there are no words, or a word is listed twice or is not a token.

@@ -1,4 +1,4 @@
-"""Recognize URLs and e-mail addresses like spaCy's English tokenizer, in compiled code.
+"""Recognize URLs and e-mail addresses as spaCy's English tokenizer does, in compiled code.
 
 A URL or e-mail address starts with an optional scheme and user. Then comes a public IPv4 address,
 or a name whose last label is lowercase. It ends with an optional port and path.

@@ -52,7 +52,7 @@ class WordState:
 
 @compiled
 def _word_key(s: int, e: int) -> int:
-    """Return a nonempty word's key: its bytes and length up to 7 bytes, a hash for longer words."""
+    """Return the key of a nonempty word: its bytes and length, or a hash if it has over 7 bytes."""
     n = e - s
     if n <= 7:
         return (get64(s, 0) & low_bytes(n)) | (np.uint64(n) << np.uint64(56))
@@ -171,7 +171,7 @@ class Words:
     def clear(self, pending: NDArray[np.int32]) -> None:
         """Remove all counts, and all words except targets, stop words and words in ``pending``.
 
-        Words get new ids. The new ids also replace the old ones in ``pending``.
+        ``pending`` is an array of ids. They are replaced with the new ids of the same words.
         """
         ids, places = np.unique(pending, return_inverse=True)
         pending_words = [self._bytes(word) for word in ids.tolist()]
@@ -197,9 +197,9 @@ class Words:
         return large.cast(pa.string()) if arena.size < 1 << 31 else large
 
     def table(self, vocabulary: pa.Array, with_ids: bool) -> pa.Table:
-        """Return a table with the columns word and n_word, in the order of the ids.
+        """Return a table of the counted words, with the columns word and n_word, ordered by id.
 
-        If ``with_ids``, add the column word_id, whose values are used in the tables of tokens.
+        If ``with_ids``, add the column word_id. The tables of tokens have these ids.
         """
         counts = self._counts[: len(vocabulary)]
         seen = np.flatnonzero(counts)
