@@ -61,7 +61,7 @@ def one_line(error: BaseException) -> PlumblineError | None:
 
 @contextmanager
 def in_one_line() -> Iterator[None]:
-    """Replace an exception raised in the block with its one-line error, unless it is a bug."""
+    """Turn an exception raised in the ``with`` block into a one-line error, unless it is a bug."""
     try:
         yield
     except Exception as e:

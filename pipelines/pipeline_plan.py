@@ -119,12 +119,12 @@ class PipelinePlan:
 def make_plan(options: PipelineOptions) -> PipelinePlan:
     """Make a plan from options. If no option in ``INPUTS`` is set, use the made-up corpus.
 
-    If the options name no benchmark and no prompts, the choice depends on `data`. If `data` is set,
-    models are scored on ``RELEASED``. If it isn't set, disclosure is measured on ``PROMPTS``. If a
-    corpus is given but no benchmark is chosen, one is made from sentence frames and corpus words.
+    If the options name no benchmark and no prompts, models are scored on ``RELEASED`` if `data` is
+    set. If `data` isn't set, disclosure is measured on ``PROMPTS``. If a corpus is given but no
+    benchmark is chosen, one is made from sentence frames and corpus words.
 
     Raises ``UsageProblem`` if options can't be combined, for example if a model is to be trained
-    but there is no corpus. Errors in reading a list of models are raised, too.
+    but there is no corpus. Also raises an error if a list of models can't be read.
 
     >>> plan = make_plan(PipelineOptions())
     >>> plan.corpus.name, plan.scored(), [m.name for m in plan.models]

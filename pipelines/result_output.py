@@ -85,7 +85,7 @@ def _show_blocks(console: Console, names: Sequence[str], cells: Sequence[Sequenc
         console.print(Text(f"row {number}", style="bold"))
         for name, cell in zip(names, row, strict=True):
             line = Text(f"  {name:<{longest}}  ", style="dim") + Text(cell)
-            console.print(line, soft_wrap=True)  # without line breaks, so that paths can be copied
+            console.print(line, soft_wrap=True)  # keep paths on one line for copying
 
 
 def write_result(

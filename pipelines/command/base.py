@@ -81,7 +81,7 @@ class Done:
         wrote: names of the tables that the run wrote; ``execute_on`` sets this field.
         files: paths of the files that the run wrote.
         next: the command to suggest next; empty if there is none.
-        query: SQL query for the rows that Python gets instead of ``table``; uses ``params``.
+        query: SQL query (with parameters ``params``) whose rows Python gets instead of ``table``.
         failed: an error to raise after the result is printed, or ``None``.
     """
 
@@ -294,7 +294,7 @@ def execute(command: Command, store: Store | None = None) -> Done:
 
 
 def execute_on(store: Store | None, command: Command) -> Done:
-    """Run and record a checked command. ``store`` is ``None`` if the command opens no warehouse."""
+    """Run and record a command after its checks. ``store`` is ``None`` if it needs no warehouse."""
     if store is None or not command.records:
         return command.run(Context(store, ""))
     from plumbline.warehouse.run_records import is_open, recorded

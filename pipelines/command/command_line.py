@@ -41,10 +41,10 @@ _GENERAL: dict[str, tuple[Any, Any, str]] = {
 
 
 def _declared(parameter: Parameter) -> inspect.Parameter:
-    """Return the function parameter that Typer turns into the argument or option.
+    """Declare a command's argument or option as a function parameter for Typer.
 
-    Typer treats every parameter as optional, because a settings file may set it. ``made`` raises
-    the error for a missing value.
+    All parameters are optional for Typer, because a settings file may give the value. ``made``
+    raises the error if a required value is missing.
     """
     kind, default, on = parameter.kind, parameter.default, parameter.on
     if get_origin(kind) is tuple:
@@ -124,7 +124,7 @@ def _show_plan(command: Command, form: str, typed: Sequence[str]) -> None:
     rows: list[Row] = []
     try:
         rows.extend(plan_of(command))
-    except PlumblineError:  # if a model is missing, print the other models' rows
+    except PlumblineError:  # print the rows that came before the error
         if rows:
             _print_rows(rows, form)
         raise

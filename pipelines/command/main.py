@@ -1,7 +1,7 @@
 """Run the ``plumbline`` command. Print errors in one line; each kind has its own exit status.
 
-Functions import slow modules, because ``stop_signals.listen`` must run early. Before it runs,
-Ctrl-C prints a Python traceback.
+Slow modules are imported inside functions, because ``stop_signals.listen`` must run early. Until
+``listen`` has run, Ctrl-C prints a Python traceback.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ From Python: import plumbline. Documentation: docs/index.md"""
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run a command line and return its exit status. Print users' errors in one line.
+    """Run a command line and return its exit status. Print errors that aren't bugs in one line.
 
     Without arguments, prints commands to start with. Exit statuses: 2 wrong usage, 3 bad input,
     4 missing component, 5 interrupted, 6 a model changed more than `--fail-if` allows.
@@ -95,7 +95,7 @@ def _complain(message: str, status: int) -> int:
     from plumbline.warehouse.text.escape import say
 
     Console(stderr=True).print("[bold red]error:[/] ", end="")
-    if len(message) > _LONGEST:  # the error may quote a long option
+    if len(message) > _LONGEST:  # some errors quote a long option
         message = f"{message[: _LONGEST // 2]} ... {message[-_LONGEST // 2 :]}"
     say(message or "wrong usage; add --help", err=True)
     return status
@@ -130,7 +130,7 @@ def _open_streams() -> None:
         try:
             os.fstat(number)
         except OSError:
-            os.open(os.devnull, os.O_RDWR)  # gets descriptor ``number``, the lowest free one
+            os.open(os.devnull, os.O_RDWR)  # opens the lowest free descriptor: ``number``
     sys.stdin = sys.stdin or open(0, encoding="utf-8", closefd=False)  # noqa: SIM115
     sys.stdout = _without_broken_pipe(sys.stdout, 1)
     sys.stderr = _without_broken_pipe(sys.stderr, 2)

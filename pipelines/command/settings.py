@@ -1,8 +1,8 @@
 """Find the values of a command's options, and where each value comes from.
 
 Values are looked up in this order: the command line, the `--config` file, environment variables,
-plumbline.toml, and the default in the class. Both files have the same format. An empty string in a
-file or variable counts as missing.
+plumbline.toml, and the default in the class. A `--config` file has the format of
+plumbline.toml. An empty string in a file or variable counts as missing.
 """
 
 from __future__ import annotations
@@ -143,7 +143,7 @@ def _table(kind: type[Command], content: Mapping[str, Any], file: str) -> dict[s
 
 
 def _check(content: Mapping[str, Any], file: str) -> None:
-    """Raise ``UsageProblem`` for unknown keys at the top of a settings file or in group tables."""
+    """Raise ``UsageProblem`` for unknown keys at the top of a file, or in tables like [corpus]."""
     groups = dict.fromkeys(name.split()[0] for name in targets())
     of_pipeline = [p.name for p in all_fields(class_of("pipeline"))]
     _refuse_unknown(content, [*groups, *of_pipeline], f"{file}: ")

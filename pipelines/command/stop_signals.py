@@ -38,7 +38,7 @@ def listen() -> None:
     sys.unraisablehook = _without_stops
     read_end, write_end = os.pipe()
     os.set_blocking(write_end, False)
-    signal.set_wakeup_fd(write_end, warn_on_full_buffer=False)  # Python writes signals to this
+    signal.set_wakeup_fd(write_end, warn_on_full_buffer=False)  # Python writes signals here
     threading.Thread(target=_end_in_time, args=(read_end,), daemon=True).start()
 
 
@@ -100,7 +100,7 @@ def leave(status: int) -> NoReturn:
     """End this process with an exit status, and ignore further signals.
 
     After a stop signal, runs ``atexit`` functions but skips the rest of Python's shutdown, because
-    running threads could make it abort. A ``status`` other than 0 then becomes ``STATUS``.
+    running threads could make Python abort. The exit status is then 0 or ``STATUS``.
     """
     for number in _STOPS:
         signal.signal(number, signal.SIG_IGN)

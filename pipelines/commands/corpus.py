@@ -80,7 +80,7 @@ class Count(CorpusName, CorpusOptions, Command):
         _ = expand_shards(self.shards), self.listed
 
     def plan(self, store: Store | None) -> Iterator[Row]:
-        """Yield each shard's size and whether it is counted, then the machine or Spark to count on.
+        """Yield the size and state of each shard, what is left to count, and where to count it.
 
         Reads shards and compares their hashes only if some were counted with the same options.
         """
@@ -134,8 +134,8 @@ class Associate(CorpusName, Command):
     `gendered-sum-toxicity`: each word's sum times its weight. Words without a weight have no
     weighted sum. Without --word-weights, weighted sums from an earlier run are deleted.
 
-    If deltas change, results that depend on them (MaxPMI, samples of seed words) are deleted. The
-    command says how many, and how to make them again. Adding a list deletes nothing.
+    If deltas change, results that depend on them (MaxPMI, samples of seed words) are deleted. A
+    warning says how many, and how to make those results again. Adding a list deletes nothing.
 
     Example: plumbline corpus associate --corpus novels
     """

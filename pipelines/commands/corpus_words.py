@@ -55,7 +55,7 @@ class Concordance(CorpusName, Command):
                 caption = f"{len(lines)} drawn, with equal chances for each occurrence"
                 shown = table(caption, Rows(lines), columns)
                 said += [*plain(Section("", query, tables=[shown])), ""]
-        names = dict.fromkeys(name for row in rows for name in row)  # NEAR adds columns
+        names = dict.fromkeys(name for row in rows for name in row)  # a NEAR query adds columns
         rows = [{name: row.get(name) for name in names} for row in rows]
         return Done(rows=rows, said=said, next=self.line("why WORD"))
 
@@ -67,10 +67,10 @@ _SHOWN, _MOST = ("position", "word", "n_word", "delta_nats", "verdict", "why"), 
 class CorpusWords(CorpusName, ContrastOption, VocabularyOptions, Command):
     """Sample words that hardly lean, to use as seed words of a benchmark.
 
-    The range of deltas is split into 19 equal intervals. Words come from the middle interval.
+    The range of deltas is split into 19 equal intervals, and words in the middle one are sampled.
     Candidates are English words (according to fastText or WordNet) that have only the letters a-z
     and aren't rare. In a made-up corpus, every word is a candidate. The first run stores the
-    candidates. To choose them again, give --quantile, --any-language or --language-model.
+    candidates. Give --quantile, --any-language or --language-model to choose new candidates.
 
     With --accept or --reject, the command records your verdicts on words, and samples nothing.
     Later samples leave rejected words out.
@@ -103,7 +103,7 @@ class CorpusWords(CorpusName, ContrastOption, VocabularyOptions, Command):
         return self._sampled(context.store)
 
     def _decided(self, store: Store) -> list[str]:
-        """Decide which words are candidates, unless an earlier run did. Return lines to print."""
+        """Choose the candidates, unless an earlier run chose them. Return lines to print."""
         from plumbline.jobs.seed_words.vocabulary import build_vocabulary
 
         rules = part(VocabularyOptions, self)

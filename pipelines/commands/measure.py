@@ -26,9 +26,9 @@ _EARLIER = "SELECT model_key FROM model_version WHERE NOT is_latest"
 class Measure(MeasureOptions, Command):
     """Compute US, PD, AuFC and gaps, and compare models' preferences with each counted corpus.
 
-    docs/methods.md defines the metrics. Also tests whether the leans of words improve a prediction
-    of the model's preferences from n-grams, word frequency and sentence length. This test needs
-    scores of an n-gram model of the corpus (`train --preset 5gram`).
+    docs/methods.md defines the metrics. Also predicts each model's preferences from n-grams,
+    word frequency and sentence length, and tests whether adding the leans of words helps. This test
+    needs scores of an n-gram model of the corpus (`train --preset 5gram`).
 
     Example: plumbline measure --eta 0.5 --eta 0.65
     """

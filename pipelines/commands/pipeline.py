@@ -167,7 +167,7 @@ class Parts:
     """Makes and runs the stages of a pipeline. The stages run commands on one warehouse.
 
     ``run`` is the function that runs a command: ``run_here``, or a Prefect task. Options that
-    aren't set here come from the command's table in the settings file.
+    the stages don't set come from the command's table in the settings file.
 
     Attributes:
         results: result of each command. A key such as `score gpt2` names a command and its subject.
@@ -208,7 +208,7 @@ class Parts:
         return [*self.corpus(), *self.evaluate(), *self.report(self._own)]
 
     def _own(self) -> dict[str, list[str]]:
-        """Return name patterns for the inputs of this pipeline that have results."""
+        """Return patterns that limit the report to the pipeline's benchmarks, models and corpus."""
         from plumbline.pipelines.report.facts import Facts
 
         plan, done = self.plan, self.results.values()
@@ -231,7 +231,7 @@ class Parts:
                 doing = f"Writing a made-up text of {size} with known gender leans"
                 options: dict[str, object] = {"tokens": self.options.demo_tokens}
                 options |= {"seed": self.options.seed, "out": self.options.out / "corpora"}
-                options |= {"world": "straight"}  # the corpus is closed-world-straight
+                options |= {"world": "straight"}  # as the corpus's name says
                 stages.append(Stage(doing, partial(self._do, "corpus demo", name, **options)))
             doing = "Counting which words stand near she and near he"
             stages.append(Stage(doing, partial(self._count, corpus), name))
@@ -267,7 +267,7 @@ class Parts:
         return stages
 
     def report(self, about: Callable[[], Mapping[str, Sequence[str]]] = dict) -> list[Stage]:
-        """Return the stages that compute figures and write a report filtered by ``about()``."""
+        """Return stages that compute metrics and write a report. ``about()`` gives its filters."""
         out = self.options.out / "report"
         return [
             Stage("Computing the figures with their intervals", partial(self._do, "measure")),
@@ -292,7 +292,7 @@ class Parts:
         return done
 
     def _count(self, corpus: CorpusPlan) -> None:
-        """Run `corpus count` and `corpus associate`. If only some shards fail, store the error."""
+        """Count a corpus; compute leans. If only some shards fail, add the error to ``errors``."""
         from plumbline.jobs.ingest.count_corpus import ShardsFailed
 
         name = corpus.name
@@ -322,18 +322,18 @@ class Parts:
             self._write(self.plan.made_benchmark, self.plan.corpus)
 
     def _write(self, name: str, corpus: CorpusPlan) -> None:
-        """Build a benchmark: fixed sentence frames with words that hardly lean in the corpus."""
+        """Build a benchmark from fixed sentence frames, filled with words that hardly lean."""
         n_words = min(50, self._seed_words(corpus))
         options = self.options
         fields = {"contrast": options.contrast, "seed": options.seed, "max_words": 12}
         fields |= {"warehouse": options.warehouse, "name": name, "corpus": corpus.name}
         fields |= {"n_words": n_words, "offline": True}
-        write = made(class_of("benchmark build"), fields)  # the settings file is for chat models
+        write = made(class_of("benchmark build"), fields)  # ignores the settings for chat models
         write.check()
         self._done(f"benchmark build {name}", write)
 
     def _seed_words(self, corpus: CorpusPlan) -> int:
-        """Store all words that hardly lean as seed words. Return their number.
+        """Store the seed words, which are all words that hardly lean. Return their number.
 
         Candidates are all words of the letters a-z that aren't rare. If an earlier run chose only
         English words, its candidates are used. In a made-up corpus, all words are candidates.
@@ -369,7 +369,7 @@ class Parts:
     def _fairpair(self, model: ModelPlan) -> None:
         given = {**vars(model.options), **self.plan.fairpair, "probe_set": self.plan.probe_set}
         given |= {"model": self._location(model), "seed": self.options.seed}
-        del given["base_url"]  # otherwise FairPair would use this server
+        del given["base_url"]  # FairPair must not use the model's server
         self._do("fairpair run", model.name, **given)
 
     def _disclosure(self, model: ModelPlan) -> None:

@@ -33,10 +33,10 @@ class Report(Command):
     """Write the report: a first page with the main answer, and an appendix with everything else.
 
     On two more pages, words.html and pairs.html, you can search words and sentence pairs. All pages
-    work offline, and the data of each chart is saved as a CSV file. --benchmark leaves out other
-    benchmarks, other sets of prompts, and models not scored on these. --model leaves out other
-    models, and findings about several models. Both leave out corpora that the results aren't
-    compared with. --corpus leaves out other corpora. Ranks and q-values still include all models.
+    work offline, and the data of each chart is saved as a CSV file. --benchmark keeps only matching
+    benchmarks and prompts, and the models scored on them. --model keeps only matching models, and
+    no findings about several models. Both leave out corpora that no remaining result is compared
+    with. --corpus keeps only matching corpora. Ranks and q-values are still among all models.
 
     Example: plumbline report --warehouse out/warehouse --out out/report
     """
@@ -72,7 +72,7 @@ class Report(Command):
 
 
 def _ask_first(store: Store, facts: Facts) -> Iterator[str]:
-    """Compute the leans of words that the report may rank. Yield a line to print if this fails."""
+    """Compute the leans of words that the report ranks. If this fails, yield a line to print."""
     from plumbline.jobs.evidence.explanation import explain_candidates
 
     problems = []

@@ -37,9 +37,9 @@ class Reproduce(Command):
     missing. `anatomy` shows which properties of pairs explain the preferences of the paper's 28
     models. Examples are sentence length and the leans of words in the training text.
 
-    `fairpair` and `disclosure` compare the printed tables with the runs in your warehouse. They
-    show each run's intervals, how its settings differ from the paper's, and which of the paper's
-    claims its figures support. These papers released no results, so the exit status is 0 even if
+    `fairpair` and `disclosure` compare the printed tables with the runs in your warehouse. For
+    each run, they show intervals, settings that differ from the paper's, and the claims of the
+    paper that the run supports. These papers released no results, so the exit status is 0 even if
     figures differ.
 
     Example: plumbline reproduce unstereoeval --data unstereo-eval

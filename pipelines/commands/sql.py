@@ -99,7 +99,7 @@ class Sql(Command):
         lock(connection)
         if self.query:
             return self._answered(connection)
-        if isinstance(sys.stdin, TextIOWrapper):  # let bad UTF-8 fail only its own query
+        if isinstance(sys.stdin, TextIOWrapper):  # so bad UTF-8 fails one query, not the shell
             sys.stdin.reconfigure(errors="surrogateescape")
         shell(connection, Console(highlight=False))
         return Done()

@@ -117,7 +117,7 @@ class Restore(Command):
 
     @property
     def records(self) -> bool:  # type: ignore[override]
-        """True if a version is restored. Listing versions isn't recorded."""
+        """True if the command restores a version. A command that lists versions isn't recorded."""
         return self.version is not None
 
     def check(self) -> None:
@@ -201,7 +201,7 @@ def _cut(text: str, longest: int) -> str:
 
 
 def _changes(store: Store, run_id: str = "") -> list[str]:
-    """Return lines that say how named models changed, in all runs or in the run ``run_id``."""
+    """Say how models with a --name changed, in all runs or only in the run ``run_id``."""
     if not any(store.read("model")["name"].to_pylist()):
         return []
     changes = version_changes(Facts(store))

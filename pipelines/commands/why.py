@@ -85,7 +85,7 @@ class Why(ContrastOption, Command):
                     lines.append(self._top(store, corpus, self.top))
                 else:
                     lines += self._explain(store, corpus, rows, problems)
-            except (MissingComponent, UsageProblem) as e:  # another corpus may have an answer
+            except (MissingComponent, UsageProblem) as e:  # try the other corpora, too
                 problems.append(e)
         if not lines and not rows["word_evidence"]:
             raise problems[0]

@@ -86,10 +86,10 @@ def over_families(figures: Iterable[tuple[str, float]]) -> Finding:
 
 
 def of_groups(row: Row, p: str) -> Finding:
-    """Judge FairPair's bias B minus the sampling noise, which is the mean of V_pg and V_gp.
+    """Judge whether FairPair's bias B exceeds the sampling noise (the mean of V_pg and V_gp).
 
-    The verdict comes from a permutation test. ``p`` is the name of the column with its p-value.
-    F's bootstrap interval can't be used, since the bootstrap fails if the two groups are alike.
+    The verdict comes from a permutation test, whose p-value is in the column named ``p``. F's
+    bootstrap interval can't be used, since the bootstrap fails if the two groups are alike.
     """
     b, v_pg, v_gp = (row[c] for c in ("bias_b", "variability_pg", "variability_gp"))
     gap = None if None in (b, v_pg, v_gp) else b - (v_pg + v_gp) / 2

@@ -118,11 +118,11 @@ class Facts:
 def narrowed(facts: Facts, patterns: Mapping[str, Sequence[str]]) -> Facts:
     """Return facts about only those benchmarks, models and corpora whose names match patterns.
 
-    ``patterns`` has patterns for ``benchmark``, ``model`` and ``corpus``. Unless corpora are named,
-    only those remain that the remaining metrics are compared with, and no comparison of corpora.
-    Rows with a NULL benchmark, model or corpus are kept, also those with an empty model or corpus.
-    To keep rows with an empty benchmark, name "". Patterns that match every name have no effect.
-    Raises ``UsageProblem`` if a pattern matches nothing.
+    ``patterns`` has patterns for ``benchmark``, ``model`` and ``corpus``. Without patterns for
+    ``corpus``, corpora are left out unless a remaining result is compared with them. Comparisons of
+    corpora are then left out too. Rows whose benchmark, model or corpus is NULL, or whose model or
+    corpus is empty, are kept. To keep rows with an empty benchmark, give the pattern "". Patterns
+    that match every name have no effect. Raises ``UsageProblem`` if a pattern matches nothing.
     """
     columns: dict[str, Any] = {}
     listed = facts.rows("named")

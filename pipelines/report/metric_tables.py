@@ -39,7 +39,7 @@ IN_BRACKETS = "95% intervals in brackets"
 
 
 def _options(row: Row) -> list[str]:
-    """Return the options of a metric to show in its column's heading.
+    """Return the options that the heading of a metric's column shows.
 
     AuFC shows the base of its logarithms unless the base is e. Other metrics in ``_FIRST`` show no
     options. Metrics that aren't in ``_FIRST`` show all their options.
@@ -91,7 +91,7 @@ def _place(row: Row) -> int:
 def rank_columns(rows: Rows) -> list[tuple[str, Column]]:
     """Return two columns: the range of ranks that each model may have by US, and by AuFC.
 
-    If all models have the same range, the column is left out.
+    A column is left out if all models have the same range in it.
 
     >>> us = {"metric": "us", "unit": "share", "options": "{}", "rank": 4, "rank_low": 3}
     >>> ((name, ranks),) = rank_columns(Rows([{**us, "rank_high": 9}, {**us, "rank_high": 5}]))
@@ -206,9 +206,9 @@ def measured(
 ) -> list[dict[str, Any]]:
     """Return the rows that `plumbline measure` prints: figures with intervals and ranks.
 
-    The first rows are about all pairs, one row for each benchmark and model. The other rows are
-    about fits, one row for each fit. If a model has a fit on its own training text, its other fits
-    are left out. ``labels`` comes from ``warehouse.query.connection.model_labels``.
+    The first rows have the metrics of all pairs, one row for each benchmark and model. The other
+    rows describe one fit each. If a model has a fit on the text that it was trained on, its fits on
+    other texts are left out. ``labels`` comes from ``warehouse.query.connection.model_labels``.
     """
 
     def is_own(row: Row) -> bool:

@@ -209,10 +209,10 @@ def estimate(
 ) -> Cell:
     """Return a cell with the value and interval of a row's ``column``; a dash if ``row`` is None.
 
-    ``text.display`` has the default digits, scale and sign for each column. If ``column`` is
-    ``value`` and the row has a metric, the metric's defaults are used. If the value is ``None`` and
-    only one end of the interval is finite, the cell shows that end as a bound. If all numbers would
-    round to 0, they get more digits. Numbers below 1e-9 don't, since they are rounding errors.
+    ``text.display`` has the default digits, scale and sign of each column. Column ``value`` has the
+    defaults of the row's metric. If the value is ``None`` and exactly one end of the interval is
+    finite, the cell shows that end as a bound. If all numbers would round to 0, they get more
+    digits, unless they are below 1e-9. Numbers below 1e-9 are rounding errors.
 
     >>> estimate({"us": 0.5, "us_low": 0.4, "us_high": 0.6}, "us").text
     '50.0 (40.0 to 60.0)'

@@ -50,8 +50,8 @@ def figure_files(
     """Return the files of a chart: a ``pdf``, ``svg`` or ``png``, and its data (``data_of``).
 
     The keys are file extensions, and the values are the files' contents. The chart is ``width_in``
-    inches wide. Its font size is 8 points; in a chart of several panels, text is scaled. PDF files
-    embed their fonts. Raises ``UsageProblem`` if the format or the name is unknown.
+    inches wide. Its text is 8-point, but scaled with the chart if there are several panels. PDF
+    files embed their fonts. Raises ``UsageProblem`` if the format or the name is unknown.
     """
     if form not in FORMATS:
         raise UsageProblem(f"format {form}", f"expected {', '.join(FORMATS)}")

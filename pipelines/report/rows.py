@@ -1,6 +1,6 @@
 """Rows of a query together with their SQL, which users can run with ``plumbline sql``.
 
-Also functions that name benchmarks, groups and corpora for readers. A "set" is a benchmark with two
+Other functions name benchmarks, groups and corpora for readers. A "set" is a benchmark with two
 groups, such as female/male.
 """
 
@@ -25,7 +25,7 @@ _PARAMETER = re.compile(r"\$([a-z_]+)")
 
 
 class Rows(list[Row]):
-    """Rows of a query. After ``where`` or ``but``, ``sql`` is a query for just the remaining rows.
+    """Rows of a query. ``where`` and ``but`` select rows, and add the same condition to ``sql``.
 
     >>> rows = Rows([{"a": 1}, {"a": 2}, {"a": None}], "FROM t;")
     >>> print(rows.where(a=(1, 2)), rows.where(a=(1, 2)).sql)
@@ -85,7 +85,7 @@ class Rows(list[Row]):
 
 
 def same(row: Row, columns: Sequence[str]) -> dict[str, Any]:
-    """Return some columns of a row as a dict, so that ``Rows.where`` can find matching rows.
+    """Return the given columns of a row as a dict, for use in ``Rows.where``.
 
     >>> same({"model": "m", "value": 0.5}, ["model"])
     {'model': 'm'}
@@ -142,7 +142,7 @@ def brief(model: str, models: Sequence[str]) -> str:
 
 
 def parts(a: Sequence[str], b: Sequence[str]) -> list[str | list[str]]:
-    """Split two sentences. Common parts are texts; differing parts are lists [part of a, of b].
+    """Split sentences ``a`` and ``b``. Common parts are texts; other parts are [from a, from b].
 
     >>> parts("She lost her own key".split(), "He lost his key".split())
     [['She', 'He'], 'lost', ['her own', 'his'], 'key']

@@ -63,7 +63,7 @@ class Search:
     def table(
         self, caption: str, headings: Sequence[str], rows: Sequence[Line], names: Sequence[str] = ()
     ) -> Block:
-        """Return a table for a thing's details. Row ``names`` are stored once per layout."""
+        """Return a table of details. Equal captions, headings and row ``names`` are stored once."""
         shape = (caption, tuple(headings), tuple(names))
         return self.tables.setdefault(shape, len(self.tables)), rows
 

@@ -66,7 +66,7 @@ def word_leans(row: Row, first: str, second: str, where: str = "") -> str:
 
 
 def _one_sided(row: Row, sides: tuple[str, str], where: str, over: str) -> str:
-    """Say how a word without a delta leans. If the word is near only one side, give a bound.
+    """Say how a word without a delta leans. If it is near one side only, give a bound on the lean.
 
     >>> row = {"delta_nats_low": float("-inf"), "delta_nats_high": -1.9}
     >>> _one_sided(row, ("she", "he"), " in c", "over 40 documents")
@@ -143,7 +143,7 @@ def set_about(row: Row) -> str:
 
 
 def preferences(rows: Rows) -> str:
-    """Say which sentences of a benchmark models prefer, without figures. ``rows`` have their PD."""
+    """Say which sentences of a benchmark models prefer, without figures. ``rows`` are PD rows."""
     if len(rows) == 1:
         return prefers(rows[0]).partition(": PD")[0]
     name, n, n_by_side = set_name(rows[0]), len(rows), Counter(map(side, rows))
@@ -278,9 +278,9 @@ def lack(row: Row) -> str:
 def version_changes(facts: Facts) -> list[Row]:
     """For each named model and benchmark, return how PD changed since the previous version.
 
-    A row has the columns of ``report/version_change.sql`` and of view `model_version`. Only pairs
-    that both versions scored are compared. Models with a single version, or without metrics, have
-    no row. Clear changes come before other changes. In both groups, the largest change is first.
+    Each row has the columns of ``report/version_change.sql`` and of view `model_version`. Only
+    pairs that both versions scored are compared. Models with a single version, or without metrics,
+    have no row. Clear changes come before other changes, and larger changes before smaller ones.
     """
     latest = {row["model_key"]: row for row in facts.query(_LATEST)}
     measured = facts.metrics("pd", subset="all").where(model_key=tuple(latest)) if latest else []

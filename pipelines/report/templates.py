@@ -75,7 +75,7 @@ def sections_from(text: str, facts: Facts | None = None, **values: object) -> li
 
 
 def word_sections(rows: Mapping[str, Rows]) -> list[Section]:
-    """Return a section for each row of ``word_evidence``. ``rows`` maps names of tables to rows."""
+    """Return a section for each row of ``word_evidence``. ``rows`` has the rows of each table."""
     made = []
     for lean in rows["word_evidence"]:
         answer = {
@@ -186,8 +186,8 @@ class _Parts:
         """Add the chart that a function draws from rows. Without rows, add nothing.
 
         Args:
-            function: ``module.function`` in ``pipelines/report/charts``, or its full name.
-            found, arguments: the function's first argument (the rows), and its other arguments.
+            function: ``module.function`` if it is in ``pipelines/report/charts``, else a full name.
+            found, arguments: the rows, and the arguments that the function takes after them.
             name: texts that are joined to make the chart's file name.
         """
         from plumbline.pipelines.report.charts.chart_forms import specification
@@ -202,7 +202,7 @@ class _Parts:
         return self.add(Figure(model.stem(*name), caption, drawn, found))
 
     def add(self, part: PageTable | Figure) -> str:
-        """Add a table or chart; return a mark to put in the text at its place."""
+        """Add a table or chart. Return a mark that shows its place in the section's text."""
         self._added.append(part)
         return _Mark(f"\n\n{_MARK}@ {len(self._added) - 1}\n\n")
 
@@ -237,7 +237,7 @@ def _line(text: str) -> str:
 
 
 def _column(column: AColumn) -> AColumn:
-    """Return a table's column. If it is a macro, join the lines of the macro's text."""
+    """Return a table's column. If a macro makes the cells, put each cell's text on one line."""
     if isinstance(column, str) or not isinstance(column[1], Macro):
         return column
     macro = column[1]

@@ -40,7 +40,7 @@ Answer = Mapping[str, Rows]
 
 
 def answer_of(facts: Facts, lean: Row) -> Answer:
-    """For each table in ``QUERIES``, return the rows about the word in ``lean``."""
+    """Return the rows of each table in ``QUERIES`` that are about the word of the row ``lean``."""
     return {
         name: facts.query(Rows((), query).where(**of_word(lean)).sql)
         for name, query in QUERIES.items()
@@ -78,7 +78,7 @@ def headline(lean: Row) -> str:
 
 
 def furthest_collocates(rows: Rows) -> tuple[Rows, Rows]:
-    """Return the collocates most typical of the first side, and those of the second side.
+    """Return two ``Rows``: the most typical collocates of the first side and of the second side.
 
     The log odds have a prior, so a collocate can be typical of a side without occurring near it.
     Such collocates are left out.
@@ -104,7 +104,7 @@ def clear_words(facts: Facts, row: Row) -> str:
         return f"The leans of {n} words of {text} are known, without counts for an interval."
     corrected = f"{row['n_corrected']:,} are clear (q < 5%)"
     lean = f"{row['n_first']:,} lean to {first} and {row['n_second']:,} to {second}"
-    if over != "co-occurrences":  # then `plumbline why` computed the intervals
+    if over != "co-occurrences":  # the intervals come from `plumbline why`
         return (
             f"Of {row['n_all']:,} words of {text} that occur near {first} or {second}, the "
             f"{row['n_words']:,} that lean most, or were asked about, were looked up: {lean}, with "

@@ -143,7 +143,7 @@ class Headline:
     Attributes:
         slopes: the slopes of all models (rows of ``metric_value``), smallest first.
         own: the slopes of models that were trained on the corpus.
-        fit: the fit to draw, a row of view ``fit``. It has the median slope of ``about``.
+        fit: the row of view ``fit`` to draw. Its slope is the median of the slopes in ``about``.
     """
 
     slopes: Rows
@@ -212,7 +212,8 @@ def headline_pd(facts: Facts) -> Rows:
     This is the benchmark on which the most models have a preference in at least one pair. Models
     with too few clusters for a verdict aren't counted. Ties go to benchmarks about she/he or
     female/male, then to the first one in ``_first_slopes``, then to the one with the most pairs.
-    Returns its pair of groups with the most clear preferences and slopes, or no rows without PD.
+    If the benchmark has several pairs of groups, the pair with the most clear preferences and
+    slopes is chosen. Returns no rows if PD wasn't measured.
     """
     moved = facts.metrics("us", subset="all").only(
         lambda r: r["n"] and r["value"] < 1 and not finding(r).lack
@@ -236,7 +237,7 @@ def headline_pd(facts: Facts) -> Rows:
 
 
 def headline(facts: Facts) -> Headline | None:
-    """Return the slopes on the benchmark of ``headline_pd``, or ``None`` if there are none."""
+    """Return slopes on the benchmark that ``headline_pd`` chooses, or ``None`` without slopes."""
     name = next(map(set_name, headline_pd(facts)), "")
     first = _first_slopes(facts).get(name)
     if first is None:
@@ -251,11 +252,11 @@ def headline(facts: Facts) -> Headline | None:
 def _first_slopes(facts: Facts) -> dict[str, Rows]:
     """For each benchmark, choose a corpus, and return the models' slopes on it.
 
-    The first of these rules that prefers one of two corpora decides between them:
+    The corpora are sorted by these rules, and the first one is chosen. Later rules break ties.
 
-    1. A made-up text comes last, except for the pairs that were made for it.
-    2. A corpus on which all of the models were trained comes first.
-    3. Leans planted in a made-up text come before measured leans. MaxPMI comes last.
+    1. Made-up texts come last, except on benchmarks that were made for them.
+    2. Corpora on which all of the models were trained come first.
+    3. Leans planted in a made-up text come before measured leans, and measured leans before MaxPMI.
     4. Word pairs such as she/he come before word lists.
     5. A wider spread of leans comes first, since it makes the slope's error smaller.
     """

@@ -58,8 +58,8 @@ class LogRatioTable:
     Attributes:
         y: the log ratios in nats, one row per pair and one column per model; no value is missing.
         properties: arrays by property name, with one row per pair and one or more columns.
-        clusters: the numbers of each pair's clusters, as in ``clustered_variance``.
-        kinds: what the clusters in each column of ``clusters`` are, such as occupations. Columns of
+        clusters: cluster numbers, with a row for each pair, as in ``clustered_variance``.
+        kinds: for each column of ``clusters``, what a cluster is, such as an occupation. Columns of
             the same kind use the same number for the same cluster.
     """
 
@@ -102,7 +102,7 @@ class BenchmarkAnatomy:
 def tables(store: Store, corpus: str) -> Iterator[tuple[str, LogRatioTable]]:
     """Yield the name and the table of each benchmark that has released scores and MaxPMI.
 
-    A table has no unnatural pairs, and only the models that scored all pairs of the table.
+    A table leaves out unnatural pairs, and models that didn't score all of its pairs.
     """
     with connect(store, sql(_PAIRS) + sql(_SCORES)) as connection:
         params = {"corpus": corpus}
@@ -125,7 +125,7 @@ def _table(pairs: pa.Table, y: Floats) -> LogRatioTable:
 
 
 def anatomies(store: Store, corpus: str, eta_nats: float) -> Iterator[BenchmarkAnatomy]:
-    """For each benchmark, split the log ratios' mean square into parts, and yield their shares.
+    """For each benchmark, yield the share of each part in the log ratios' mean square.
 
     Uses only pairs with |MaxPMI| up to ``eta_nats``, and skips benchmarks without such pairs.
     """
@@ -140,9 +140,9 @@ def anatomies(store: Store, corpus: str, eta_nats: float) -> Iterator[BenchmarkA
 def shares(table: LogRatioTable) -> list[Share]:
     """Return each part's share of the log ratios' mean square.
 
-    The parts are ``constant``, the properties, the kinds of clusters and ``pair``. Intervals use
-    Student's t with ``degrees_of_freedom``. Standard errors come from leaving out one cluster at a
-    time (jackknife). If pairs have clusters of two kinds, standard errors tend to be too large.
+    The parts are ``constant``, each property, each kind of cluster, and ``pair``. Standard errors
+    come from leaving out one cluster at a time (jackknife). If pairs have clusters of two kinds,
+    standard errors tend to be too large. Intervals use Student's t with ``degrees_of_freedom``.
     """
     design = _Design.of(table)
     parts = design.mean_squares()
@@ -167,12 +167,12 @@ def _shares(parts: Mapping[str, float]) -> Floats:
 class _Design:
     """Regressions of log ratios on properties: one regression for every set of properties.
 
-    ``x`` has a column of ones, then the columns of the properties. Each set of properties has a row
-    in ``is_in``, which says which columns of ``x`` the set has.
+    ``x`` has a column of ones, then the columns of the properties. ``is_in`` has a row for each set
+    of properties, which marks the columns of ``x`` that belong to the set.
 
     If properties are correlated, what a property explains depends on the order in which they are
     added to the regression. So the result is averaged over all orders (Lindeman, Merenda and Gold
-    1980; Shapley). For each part, ``weights`` says how much each set counts in this average.
+    1980; Shapley). ``weights`` maps the name of a part to the weight of each set in this average.
     """
 
     y: Floats
@@ -240,9 +240,9 @@ class _Design:
         The levels are the kinds of clusters, then the pairs.
 
         Args:
-            x_sums: for each kind, the sums of ``x`` within each cluster.
-            squares: for each kind, the cross products of ``x_sums``. The last item is for ``x``.
-            sizes: for each kind, the number of 1s in its matrix. The last item counts the pairs.
+            x_sums: one array per kind, with the sums of ``x`` within each cluster.
+            squares: the cross products of each array in ``x_sums``, then those of ``x`` itself.
+            sizes: the number of 1s in each matrix of ``members``, then the number of pairs.
         """
         members = list(self.members.values())
         inverse = np.linalg.pinv(squares[-1], rcond=RCOND, hermitian=True)
@@ -263,8 +263,8 @@ class _Design:
 def _memberships(table: LogRatioTable) -> dict[str, csr_array]:
     """Return a matrix for each kind of cluster, with a row per pair and a column per cluster.
 
-    An entry is 1 if the pair is in the cluster, and 0 otherwise. If every cluster of a kind has
-    only one pair, its effects can't be separated from those of the pairs. The kind is left out.
+    An entry is 1 if the pair is in the cluster, and 0 otherwise. A kind is left out if each of its
+    clusters has only one pair. The effects of clusters and pairs then can't be told apart.
     """
     members = {}
     for kind in dict.fromkeys(table.kinds):
@@ -272,7 +272,7 @@ def _memberships(table: LogRatioTable) -> dict[str, csr_array]:
         pair, column = np.nonzero(ids != NO_CLUSTER)
         numbers, cluster = np.unique(ids[pair, column], return_inverse=True)
         is_in = csr_array((np.ones(len(pair)), (pair, cluster)), (len(ids), len(numbers)))
-        is_in.data[:] = 1  # a pair may be in a cluster twice
+        is_in.data[:] = 1  # two columns may give a pair the same cluster
         if is_in.nnz > len(numbers):
             members[kind] = is_in
     return members

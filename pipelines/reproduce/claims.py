@@ -58,10 +58,10 @@ _MOST_WRONG = 3
 def figures(paper: str) -> list[Row]:
     """Return the rows of ``<paper>.csv``: each figure that the paper prints, in file order.
 
-    In UnStereoEval's rows, ``eta_nats`` is the limit on |MaxPMI|, or None. ``value`` is in percent
-    for US and its deviation, and in percentage points for PD, gap and deduplication. ``model`` is a
-    hub id, or empty for a benchmark's size. In the rows of the other papers, ``inputs`` is the set
-    of prompts, and ``method`` is the treatment or the measure.
+    In UnStereoEval's rows, ``eta_nats`` is the limit on |MaxPMI|, or None. US and its deviation are
+    in percent. PD, gap and deduplication are in percentage points. ``model`` is a hub id. Rows with
+    a benchmark's size have no model. In the rows of the other papers, ``inputs`` is the set of
+    prompts, and ``method`` is the treatment or the measure.
 
     >>> [len(figures(paper)) for paper in ("unstereoeval", "fairpair", "disclosure")]
     [2781, 62, 486]
@@ -185,7 +185,7 @@ def check(
     claims: Iterable[Claim],
     neighbours: Mapping[str, pa.Table] | None = None,
 ) -> list[dict[str, Any]]:
-    """Compare each number in UnStereoEval's claims with ours; return the rows from ``checked``.
+    """Compare each number in UnStereoEval's claims with ours. Return rows as ``checked`` does.
 
     The claims are about the whole release. So the result is empty unless the warehouse has the
     word statistics and the scores of all 28 models on all five benchmarks. ``neighbours`` has the

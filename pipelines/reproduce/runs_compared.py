@@ -54,7 +54,7 @@ class Paper:
         command: the command line that measures the models.
         half_units: for each metric, the largest rounding error of a printed figure.
         settings: function that takes a row of the query and returns the paper's settings as a dict.
-        by_set: columns of the query whose values can differ between two sets of prompts of a run.
+        by_set: columns of the query whose values depend on the set of prompts, even in one run.
         remarks: lines to print whenever runs are compared with the paper.
         n_prompts: number of prompts in each set, if the paper prints GAS.
     """
@@ -117,7 +117,7 @@ def _of_disclosure(row: Row) -> dict[str, object]:
         is_theirs = _hash(row["instruction"]) == _INSTRUCTION
         instruction = row["instruction"] if is_theirs else "the one in section 5.2"
         settings |= {"form": "prefix", "instruction": instruction}
-    if is_tuned:  # the paper's section 5.3, Table 4 and appendix A.3
+    if is_tuned:  # settings from the paper's section 5.3, Table 4 and appendix A.3
         names = ("rank", "learning_rate", "batch_prompts")
         settings |= {name: getattr(tune, name) for name in names}
         settings |= {"alpha": ALPHA, "dropout": DROPOUT, "max_tokens": MAX_TOKENS}
@@ -190,8 +190,8 @@ def measured(
 def printed_names(paper: Paper, printed: Iterable[Row], given: Iterable[str]) -> dict[str, str]:
     """Map the names of models in the warehouse to the names that the paper prints.
 
-    Names come from the paper's list of models, and from texts PRINTED=MODEL in ``given``. Raises
-    ``UsageProblem`` if a text has another form, or if the paper doesn't print the name.
+    Names come from the paper's list of models, and from ``given``, which has texts PRINTED=MODEL.
+    Raises ``UsageProblem`` for any other text, or if the paper doesn't print the name PRINTED.
 
     >>> from plumbline.pipelines.reproduce.runs_compared import FAIRPAIR
     >>> printed_names(FAIRPAIR, [{"model": "GPT2"}], ["gpt2=models/tiny"])["tiny"]
@@ -226,7 +226,7 @@ def compare(
     - ``run``, ``measured_model``: the run's number and model; None if there is no run.
     - ``differs``: the settings that differ from the paper's.
     - ``paper_unknown``: the run's settings that the paper doesn't give.
-    - ``note``: the part of these settings that can differ between sets of prompts in one run.
+    - ``note``: differing or unknown settings, but only those that depend on the set of prompts.
     """
     of_a_figure = {*_OF_A_FIGURE, *paper.by_set}
     runs: dict[str, MeasuredRun] = {}
@@ -297,9 +297,9 @@ def _shown(value: object) -> str:
 
 
 def shown_rows(compared: Sequence[Row]) -> list[Row]:
-    """Sort comparisons for printing. Figures that are outside a run's interval come first.
+    """Sort comparisons for printing, and remove the long columns about models and settings.
 
-    Figures without a run come last. Leaves out the settings, which ``MeasuredRun.lines`` yields.
+    Figures that are outside a run's interval come first. Figures that no run measured come last.
     """
     order = sorted(compared, key=lambda row: (row["run"] is None, row["outcome"] != OUTSIDE))
     long = ("measured_model", "differs", "paper_unknown")
@@ -307,7 +307,7 @@ def shown_rows(compared: Sequence[Row]) -> list[Row]:
 
 
 def tally(compared: Sequence[Row]) -> Iterator[str]:
-    """For each outcome, yield a line that counts the printed figures and the runs that have it.
+    """For each outcome, yield how many printed figures have it, and in how many runs.
 
     A figure that was measured in several runs may count for several outcomes.
 

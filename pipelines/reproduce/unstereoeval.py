@@ -140,10 +140,10 @@ def compare(figures: Sequence[Row], metrics: Iterable[Row]) -> list[dict[str, An
 def deduplication_rows(
     store: Store, corpus: str, etas: Collection[float | None], models: Collection[str]
 ) -> list[dict[str, Any]]:
-    """Return rows like those of ``metric_value``: US of a model's deduped twin minus the model's.
+    """Return how US differs between each model and its deduped twin (twin minus model).
 
-    Values and intervals come from view `deduplication`. There are separate rows for each limit on
-    |MaxPMI| in ``etas``. If the limit is None, the rows are about all pairs.
+    The rows are like those of ``metric_value``, and come from view `deduplication`. Each limit on
+    |MaxPMI| in ``etas`` has its own rows. If the limit is None, the rows are about all pairs.
     """
     text = f"""
         SELECT model, benchmark, subset, n, '{DEDUPLICATION}' AS metric, '{{}}' AS options,

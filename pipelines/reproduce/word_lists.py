@@ -77,18 +77,17 @@ def compare_list(
 ) -> tuple[list[dict[str, Any]], list[str]]:
     """Compare the pairs of a word list; return rows and lines to print.
 
-    The first rows come from ``sql/lists/coverage.sql``: one for each pair, in list order. Columns
-    ``n_words_pile`` and ``percent_pile`` are from UnStereoEval's Table 4, or None if it lacks the
-    pair. The other rows are a ``TauAgreement`` for every two pairs (Figure 5). NaN becomes None.
+    The first rows describe one pair each, in list order (``sql/lists/coverage.sql``). Columns
+    ``n_words_pile`` and ``percent_pile`` are from UnStereoEval's Table 4, or None if that table
+    lacks the pair. Other rows are a ``TauAgreement`` of two pairs (Figure 5). NaN becomes None.
 
-    Rare words are used too, although their deltas are mostly chance and pull tau towards 0. The
-    rows of single pairs have the deltas' median standard error. Words that were pruned from the
-    corpus count in the percentages. But they have no delta, so tau leaves them out.
+    Tau also uses rare words, although their deltas are mostly chance and pull tau towards 0. Words
+    that were pruned from the corpus have no delta, so only the percentages count them.
 
     Args:
         name: a list that the corpus was counted with, a built-in list, or a TOML file. All of its
             words must have been counted.
-        progress: called with the number of finished resamples and the number of all resamples.
+        progress: called with how many resamples are finished, and how many there are.
 
     Raises:
         UsageProblem: the corpus or list is unknown, the corpus was imported without counts, words
@@ -186,10 +185,10 @@ def _deltas(store: Store, corpus: str, contrasts: Sequence[str]) -> dict[str, De
 
 
 def agreement(contrasts: Sequence[str], deltas: Mapping[str, Deltas]) -> list[TauAgreement]:
-    """Return Kendall's tau-b between every two contrasts, on the words with a delta in both.
+    """Return Kendall's tau-b for every two contrasts, on the words that have a delta in both.
 
-    Tau is NaN if there are fewer than two such words, or if they all have the same delta in one
-    contrast. Deltas that are equal after rounding to nine decimals are ties.
+    Tau is NaN if there are fewer than two such words, or if all their deltas are equal in one of
+    the contrasts. Deltas that are equal after rounding to nine decimals are ties.
 
     >>> few = {"a": (np.array([1, 2, 3]), np.array([0.1, 0.2, 0.3]))}
     >>> few["b"] = np.array([1, 2, 3, 9]), np.array([1.0, 3.0, 2.0, 0.0])
@@ -208,7 +207,7 @@ def agreement(contrasts: Sequence[str], deltas: Mapping[str, Deltas]) -> list[Ta
 
 
 def agreement_of(store: Store, corpus: str, name: str) -> list[TauAgreement]:
-    """Return tau-b for every two pairs of the corpus's word list ``name``, without intervals."""
+    """Return tau-b, without intervals, for every two pairs of words in the list ``name``."""
     lists = {x.name: x for x in corpus_lists(store, corpus_row(store, corpus))}
     contrasts = [p.contrast for p in lists[name].pairs]
     return agreement(contrasts, _deltas(store, corpus, contrasts))
@@ -216,10 +215,10 @@ def agreement_of(store: Store, corpus: str, name: str) -> list[TauAgreement]:
 
 @cache
 def printed() -> dict[str, tuple[int, float]]:
-    """Return Table 4 of UnStereoEval: the number and percentage of Pile words with a delta.
+    """Return Table 4 of UnStereoEval: for each contrast, how many words of the Pile have a delta.
 
-    The dict's keys are contrasts. The percentages are recomputed for a vocabulary of 120,339 words.
-    When rounded, they equal the printed percentages.
+    A value is (number, percentage). The percentages are recomputed from the numbers, with a
+    vocabulary of 120,339 words. When rounded, they equal the percentages in the paper.
 
     >>> len(printed()), printed()["she/he"]
     (38, (55476, 46.1))
@@ -243,9 +242,9 @@ def kendall(x: Floats, y: Floats) -> float:
 class ClusterCounts(NamedTuple):
     """How often each word occurs near each target word, in each cluster of documents.
 
-    The four arrays have an item for each count above 0: the count ``n``, and the indices of its
-    cluster, word and target. ``clusters`` is ``source`` or ``document``, and says what a cluster
-    is. ``n_clusters`` includes clusters without any co-occurrence.
+    ``cluster``, ``word``, ``target`` and ``n`` are parallel arrays. Each position describes one
+    count above 0: ``n`` is the count, the others are indices. ``clusters`` says what a cluster is:
+    ``source`` or ``document``. ``n_clusters`` includes clusters without any co-occurrence.
     """
 
     clusters: str
@@ -313,7 +312,7 @@ def tau_errors(
         sides: for each contrast, the indices of its female and its male target word.
         words: for each contrast, the indices of the words that have a delta.
         compared: for each comparison, the indices of the two contrasts.
-        progress: called with the number of finished resamples and the number of all resamples.
+        progress: called with how many resamples are finished, and how many there are.
     """
     from scipy.sparse import csr_array
 

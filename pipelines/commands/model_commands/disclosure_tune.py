@@ -29,9 +29,9 @@ from plumbline.warehouse.text.progress import progress
 class Tune(TuneOptions, ModelOptions, DataOption, Command):
     """Tune a LoRA adapter on neutral prompts to make a model assume less about gender.
 
-    Leaves out prompts that are also in test sets, averages losses and clips gradients. The paper
-    does none of this. --as-published tunes as in the paper. Keeps the adapter of the last step. If
-    you give --dev-sets, keeps the adapter with the smallest loss on these sets instead. After an
+    Unlike the paper, the command leaves out prompts that are also in test sets, averages losses and
+    clips gradients. --as-published tunes as in the paper. The command keeps the adapter of the last
+    step or, with --dev-sets, the adapter with the smallest loss on these sets. After an
     interruption, tuning starts from the beginning.
 
     Example: plumbline disclosure tune snli-train --model EleutherAI/pythia-70m --name calm
@@ -66,7 +66,7 @@ class Tune(TuneOptions, ModelOptions, DataOption, Command):
                 raise UsageProblem(option, problem, "name other sets")
 
     def base(self) -> ModelOptions:
-        """Return the base model's options. --as-published loads the weights in 4 bits (QLoRA)."""
+        """Return the base model's options; --as-published adds 4-bit quantisation (QLoRA)."""
         how = part(ModelOptions, self)
         return replace(how, quantisation="nf4") if self.as_published else how
 

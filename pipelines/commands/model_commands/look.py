@@ -117,7 +117,7 @@ class Look(DataOption, OutOption, Command):
             key = scored.rows[0]["model_key"]
             said += _places(context.store, samples, key, has_scores)
         said += skipped
-        if scored:  # scoring worked: only warn about other errors
+        if scored:  # other errors become warnings
             said += [f"{WARNING}{error}" for error in parts.errors]
         return Done(
             rows=[row for row in parts.results["measure"].rows if row["model"] in shown],
@@ -129,7 +129,7 @@ class Look(DataOption, OutOption, Command):
         )
 
     def _possible(self, plan: PipelinePlan) -> tuple[PipelinePlan, list[str]]:
-        """Return the plan without tests that the model can't run, and lines that say why."""
+        """Limit the plan to tests that the model can run. Return it, and lines on skipped tests."""
         model = open_backend(self.model, ModelOptions())
         name, measure = model.identity.model, model.identity.measure
         if measure == GIVEN_EMPTY:

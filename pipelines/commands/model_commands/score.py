@@ -102,7 +102,7 @@ class Score(ModelOptions, Command):
         )
 
     def _score(self, context: Context) -> tuple[Sequence[StepCounts], NothingUsed | None]:
-        """Score all benchmarks. Return counts for each, and an error if one can't be used."""
+        """Score all benchmarks. Return the counts, and an error if a benchmark can't be used."""
         work = context.store, self.model, part(ModelOptions, self), self.steps(), context.run_id
         try:
             return run_on_model(*work), None

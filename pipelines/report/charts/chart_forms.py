@@ -36,7 +36,7 @@ _TEXT = {
 }
 _THEME: dict[str, Any] = {
     "background": "transparent",
-    "padding": {"left": 5, "top": 5, "right": 12, "bottom": 5},  # or the last label is cut off
+    "padding": {"left": 5, "top": 5, "right": 12, "bottom": 5},  # room for the last label
     "font": "system-ui, 'DejaVu Sans', sans-serif",
     "mark": {"aria": False},
     "view": {"stroke": None},
@@ -131,7 +131,7 @@ def list_height(n_names: int, n_kinds: int = 0) -> int:
 
 
 def kinds(colours: Mapping[str, str]) -> alt.Color:
-    """Return Altair's colour scale for kinds of points. One kind without a name has no legend."""
+    """Return Altair's colour scale for kinds of points. If the only kind is "", hide the legend."""
     scale = alt.Scale(domain=[*colours], range=[*colours.values()])
     legend = None if [*colours] == [""] else alt.Undefined
     return alt.Color("kind:N", scale=scale, legend=legend)

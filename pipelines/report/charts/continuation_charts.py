@@ -44,9 +44,9 @@ _PANELS = {"gas": ("GAS, %", 100), "gld": ("GLD", 1), "add_nats": ("ADD, nats", 
 
 
 def measures(rows: Rows, by: str) -> Chart:
-    """Draw panels for GAS, GLD and ADD, with a dot for each model and value of column ``by``.
+    """Draw a panel for each of GAS, GLD and ADD. A dot is one model at one value of ``by``.
 
-    If continuations have several lengths, a dot shows the longest for which GAS is defined.
+    If there are several lengths of continuations, a dot shows the longest with a defined GAS.
     """
     continued = rows.but(gas=None)
     rows = Rows({(r["model_key"], r[by]): r for r in (*rows, *continued)}.values())
