@@ -112,7 +112,7 @@ def write_result(
 
 def _write(cursor: duckdb.DuckDBPyConnection, kind: str, file: IO[str]) -> int:
     names = _distinct([column[0] for column in cursor.description or []])
-    rows = iter(cursor.fetchone, None) if names else ()  # without columns there are no rows
+    rows = iter(cursor.fetchone, None) if names else ()  # a statement without columns has no rows
     return (write_csv if kind == "csv" else _write_json)(names, rows, file)
 
 

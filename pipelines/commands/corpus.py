@@ -204,8 +204,8 @@ class CorpusList(Command):
 class Pack(Command):
     """Pack text files into one compressed file (a shard). Each text file becomes a document.
 
-    The source of a document is its folder. If one folder holds all files, and there are at most
-    100, each file is a source. `corpus count --source-field meta.file` always uses the file.
+    The source of a document is its folder. If there are at most 100 files, all in one
+    folder, each file is a source. `corpus count --source-field meta.file` always uses the file.
 
     Files must be UTF-8. Unusable files are left out; table `reject` says why.
 

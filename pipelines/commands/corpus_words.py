@@ -67,7 +67,7 @@ _SHOWN, _MOST = ("position", "word", "n_word", "delta_nats", "verdict", "why"), 
 class CorpusWords(CorpusName, ContrastOption, VocabularyOptions, Command):
     """Sample words that hardly lean, to use as seed words of a benchmark.
 
-    The range of deltas is split into 19 equal intervals, and words in the middle one are sampled.
+    The range of deltas is split into 19 equal intervals. Words are sampled from the middle one.
     Candidates are English words (according to fastText or WordNet) that have only the letters a-z
     and aren't rare. In a made-up corpus, every word is a candidate. The first run stores the
     candidates. Give --quantile, --any-language or --language-model to choose new candidates.

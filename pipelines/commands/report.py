@@ -36,7 +36,7 @@ class Report(Command):
     work offline, and the data of each chart is saved as a CSV file. --benchmark keeps only matching
     benchmarks and prompts, and the models scored on them. --model keeps only matching models, and
     no findings about several models. Both leave out corpora that no remaining result is compared
-    with. --corpus keeps only matching corpora. Ranks and q-values are still among all models.
+    with. --corpus keeps only matching corpora. Ranks and q-values still include all models.
 
     Example: plumbline report --warehouse out/warehouse --out out/report
     """

@@ -121,7 +121,7 @@ class Sql(Command):
 def duckdb_shell(store: OpenWarehouse) -> bool:
     """Run DuckDB's own shell on a warehouse. Return False if ``duckdb`` isn't installed.
 
-    Plumbline ignores Ctrl-C meanwhile. DuckDB's shell uses it to drop or stop a query.
+    While the shell runs, Plumbline ignores Ctrl-C. The shell uses it to drop or stop a query.
     """
     program = shutil.which("duckdb")
     if program is None:

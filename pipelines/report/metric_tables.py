@@ -247,7 +247,7 @@ def controlled(rows: Rows) -> Iterator[str]:
 def _flat(rows: Rows, n_name: str, *about: str) -> list[dict[str, Any]]:
     """Flatten rows of ``by_metric``: put each metric's value, interval and ranks into columns.
 
-    Renames column ``n`` to ``n_name``, and copies the columns in ``about``.
+    ``n_name`` is the new name of column ``n``. ``about`` names the columns to copy.
     """
     lines = []
     for row in rows:

@@ -18,7 +18,7 @@ class Cell:
     """A table cell.
 
     If the text shows a number, ``value`` is the unrounded number in the same unit. If it shows an
-    interval, ``low`` and ``high`` are its unrounded ends. ``is_number`` right-aligns the cell.
+    interval, ``low`` and ``high`` are the unrounded ends. ``is_number`` right-aligns the cell.
     """
 
     text: str

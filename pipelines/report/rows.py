@@ -116,7 +116,7 @@ def set_name(row: Row) -> str:
 
 
 def corpus_name(row: Row) -> str | None:
-    """Return the name of a row's corpus. Adds its contrast unless that is she/he or empty.
+    """Return the name of a row's corpus. Adds the contrast unless it is she/he or empty.
 
     Returns ``None`` if the row has no corpus.
 
@@ -180,7 +180,7 @@ def with_ends(column: str) -> tuple[str, str, str]:
 def filled(text: str, params: Mapping[str, object]) -> str:
     """Replace a query's parameters, such as ``$top``, with values, so that users can run it.
 
-    Comments don't change. Raises ``KeyError`` if a parameter has no value.
+    Parameters in comments aren't replaced. Raises ``KeyError`` if a parameter has no value.
 
     >>> filled("-- $top a side\\nFROM t WHERE n <= $top;", {"top": 5})
     '-- $top a side\\nFROM t WHERE n <= 5;'

@@ -160,7 +160,7 @@ PAPERS = {paper.name: paper for paper in (FAIRPAIR, DISCLOSURE)}
 
 @dataclass(frozen=True)
 class MeasuredRun:
-    """A run, its settings that differ from the paper's, and its settings that the paper omits."""
+    """A run, its settings that differ from the paper's, and those that the paper doesn't give."""
 
     number: int
     printed_model: str

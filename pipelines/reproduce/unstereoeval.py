@@ -84,7 +84,7 @@ def outcomes(kind: str, rows: Iterable[Row]) -> str:
 def reproduce(
     store: Store, data: Path, figures: Sequence[Row], corpus: str, announce: Announce, run_id: str
 ) -> ReleaseResult:
-    """Import the release from ``data``, compute all metrics, and compare with printed figures.
+    """Import the release from ``data``, compute all metrics, and compare them with the paper.
 
     Raises ``BadInput`` if a part of the release is missing, damaged or invalid.
     """
