@@ -102,5 +102,5 @@ def differs(prompt: Row) -> bool:
 
 
 def swapped_model(row: Row) -> str:
-    """Return the name of the fit's model whose training text has she and he swapped."""
+    """Of a row's two models, return the one whose training text has she and he swapped."""
     return str(json.loads(row["options"])["swapped_model"])

@@ -86,7 +86,7 @@ class Facts:
         return rows.where(**{c: v for c, v in self._limits.items() if rows and c in rows[0]})
 
     def metrics(self, name: str, **wanted: object) -> Rows:
-        """Return a metric's rows of ``metric_value`` whose columns have the ``wanted`` values."""
+        """Return the rows of ``metric_value`` for a metric, if they have the ``wanted`` values."""
         return self.rows("metric").where(metric=name, **wanted)
 
     def contrast_sides(self, corpus: str, contrast: str) -> tuple[str, str]:

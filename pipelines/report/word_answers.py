@@ -119,7 +119,7 @@ def clear_words(facts: Facts, row: Row) -> str:
 
 
 def words_columns(facts: Facts, row: Row) -> Columns:
-    """Return the columns of a table that lists the words that lean most in a corpus."""
+    """Return columns for a table of the words that lean most in a corpus."""
     first, second = facts.contrast_sides(row["corpus"], row["contrast"])
     return [
         ("leans to", lambda r: first if r["lean_bound_nats"] > 0 else second),

@@ -1,1 +1,1 @@
-"""Compare the figures in papers with figures computed from their released data or your runs."""
+"""Compare figures printed in papers with figures from the papers' data or from your runs."""

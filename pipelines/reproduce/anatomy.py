@@ -75,7 +75,7 @@ class LogRatioTable:
 
 @dataclass(frozen=True)
 class Share:
-    """The share that one part has in the log ratios' mean square, with its 95% interval.
+    """One part's share of the log ratios' mean square, with its 95% interval.
 
     The interval says how much the share would vary with other clusters, such as other words. Its
     ends are NaN if there are fewer than five clusters.

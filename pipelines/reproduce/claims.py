@@ -154,7 +154,7 @@ def counted(claims: Claims, printed: Sequence[Row]) -> list[str]:
 def misprints(printed: Sequence[Row], n_prompts: Mapping[str, int]) -> list[str]:
     """Return a line for each case where printed figures contradict each other.
 
-    ``n_prompts`` maps the name of each set of prompts to its number of prompts.
+    ``n_prompts`` gives the number of prompts in each set.
 
     >>> alike = {"table": 3, "inputs": "s", "method": "j", "metric": "B"}
     >>> values = {"a": 1.0, "b": 2.0, "Average": 1.6}

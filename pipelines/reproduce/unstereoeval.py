@@ -160,7 +160,7 @@ def deduplication_rows(
 
 
 def neighbours(store: Store, statistics: Path, corpus: str) -> dict[str, pa.Table]:
-    """Return two tables for the claims' queries. If the release has no PMI file, return ``{}``.
+    """Return the tables that claims' queries read. If the release has no PMI file, return ``{}``.
 
     ``near`` lists the target words near each word. ``tau`` has tau-b for every two contrasts.
     """

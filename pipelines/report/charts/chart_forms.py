@@ -76,7 +76,7 @@ def _plain(value: Any) -> Any:
 
 
 def point(row: Row, column: str, name: str, kind: str = "", scale: float = 1) -> dict[str, Any]:
-    """Make a point for ``estimates`` from a row's ``column`` and interval, scaled by ``scale``."""
+    """Make a point for ``estimates``: a row's ``column`` and interval, times ``scale``."""
     ends = (row[column], row.get(f"{column}_low"), row.get(f"{column}_high"))
     value, low, high = (None if end is None else scale * end for end in ends)
     label = estimate(row, column, scale=scale).text
