@@ -49,7 +49,7 @@ def versions() -> dict[str, str]:
 
 
 class VllmEngine:
-    """Run vLLM with at most one model."""
+    """Run models with vLLM, one loaded model at a time."""
 
     def device(self) -> str:
         """Return the kind of device that vLLM uses, ``cpu`` or ``cuda``."""

@@ -81,7 +81,7 @@ class Continuations(ModelStep):
         return replace(state, missing=sorted({draw for _, draw in self._draws(state)}))
 
     def _draws(self, state: State) -> Iterator[tuple[Row, SeededPrompt]]:
-        """For each sample that isn't stored yet, yield the row of ``sides_of`` and the sample."""
+        """Yield (row, sample) for each sample that isn't stored yet. The row has its prompt."""
         drawn = {(row["prompt_id"], row["side"], row["sample"]) for row in state.kept}
         for side in state.wanted:
             for k in range(self.n):

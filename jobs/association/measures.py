@@ -264,13 +264,13 @@ def delta_rows(
 ) -> pa.Table:
     """Return each word's delta for a contrast of one pair (UnStereoEval, Eq. 1) or several pairs.
 
-    Pair i, with the words f_i and m_i, is defined for a word w that co-occurs with both. Without
-    ``v``, delta is the mean over the defined pairs, weighted with the pairs' weights u_i:
+    The delta of a word w uses the pairs (f_i, m_i) whose two words both co-occur with w. By default
+    it is the mean over these pairs, weighted with the pairs' weights u_i:
     delta(w) = sum_i u_i (PMI(w, f_i) - PMI(w, m_i)) / sum_i u_i.
-    With ``v``, delta is the sum over the defined pairs and grows with their number (Eq. 4):
+    If words have weights ``v``, it is the sum over these pairs and grows with their number (Eq. 4):
     delta(w) = sum_i v(w) (PMI(w, f_i) - PMI(w, m_i)).
-    A word has no row if no pair is defined for it, if the weights of its pairs sum to 0, or if its
-    v is NaN.
+    A word has no row if it has no such pair, if the weights of its pairs sum to 0, or if its v is
+    NaN.
 
     If w co-occurs c_g times with target g, delta is a constant plus sum_g a_g ln c_g, with a weight
     a_g for each target. So the variance of delta is sum_g a_g^2 D_g / c_g.
@@ -280,7 +280,7 @@ def delta_rows(
 
     Returns:
         A table with the columns contrast, word, n_word, n_pair_f, n_pair_m, n_defined (number of
-        defined pairs), delta_nats (above 0 if the word leans to the female side), and
+        pairs used), delta_nats (above 0 if the word leans to the female side), and
         delta_nats_se. n_pair_f and n_pair_m count the word's co-occurrences with the female and
         the male targets that delta uses. A target in several pairs is counted once.
     """
