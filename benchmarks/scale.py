@@ -106,11 +106,11 @@ def _outcome(
 
     store, (started, ended) = Store.open(where), times
     # The merge begins when the last shard's ledger is written.
-    counted = max(x.stat().st_mtime for x in store.work_directory("count").glob("*/*.json"))
+    counted = max(x.stat().st_mtime for x in store.work_directory("count").glob("*/*/ledger.json"))
     kept = sum(store.read("corpus_shard")["n_kept_tokens"].to_pylist())
     rows = [store.read(table).num_rows for table in ("word_count", "pair_count")]
-    counts = [*where.glob("_work/count/*/*.words.parquet")]
-    counts += where.glob("_work/count/*/*.pairs.parquet")
+    counts = [*where.glob("_work/count/*/*/*.words.parquet")]
+    counts += where.glob("_work/count/*/*/*.pairs.parquet")
     merged = sum(pq.read_metadata(path).num_rows for path in counts)
     files = [path for path in where.rglob("*") if path.is_file()]
     work = sum(path.stat().st_size for path in files if "_work" in path.parts)
