@@ -17,7 +17,6 @@ from plumbline.warehouse.errors import BadInput, PlumblineError, UsageProblem, d
 from plumbline.warehouse.paths import check_output
 from plumbline.warehouse.storage.store import Store
 from plumbline.warehouse.text.escape import as_csv, say
-from plumbline.warehouse.text.progress import progress
 
 #: Maximum number of rows to print in a terminal.
 _MOST = 30
@@ -214,8 +213,7 @@ class Lists(Command):
     def run(self, context: Context) -> Done:
         from plumbline.pipelines.reproduce.word_lists import compare_list
 
-        with progress("draw documents again", "resamples") as update:
-            rows, said = compare_list(context.store, self.corpus, self.word_list, update)
+        rows, said = compare_list(context.store, self.corpus, self.word_list)
         about = (
             "A word with a delta co-occurs with both words of a pair. Percent is of all words; for "
             "the Pile, of its 120,339 English words (Table 4, App. B)"
