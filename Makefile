@@ -86,7 +86,7 @@ site: $(STAMP) ## write the pages and, next to them, the report of the released 
 	@test -n "$$PLUMBLINE_DATA" || { echo "error: set PLUMBLINE_DATA, see docs/reproduce.md"; exit 2; }
 	@$(BIN)/python -m sphinx -E -W --keep-going -q -t released -d build/doctrees docs build/site
 	@$(BIN)/plumbline reproduce unstereoeval --data "$$PLUMBLINE_DATA/unstereo-eval" \
-		--warehouse build/released --out build/released.csv >/dev/null
+		--warehouse build/released --format csv >build/released.csv
 	@$(BIN)/plumbline report --warehouse build/released --out build/site/released >/dev/null
 	@echo "wrote build/site/index.html"
 

@@ -1,26 +1,21 @@
-"""Print query results as a table, or write them as CSV or JSON."""
+"""Print rows as a table, CSV or JSON."""
 
 from __future__ import annotations
 
 import csv
 import json
 import math
+import sys
 from collections.abc import Iterable, Sequence
 from datetime import date, datetime, time
 from decimal import Decimal
-from pathlib import Path
-from typing import IO, TYPE_CHECKING
+from itertools import chain
 
 from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from plumbline.warehouse.errors import disk_problems
-from plumbline.warehouse.paths import replacing
 from plumbline.warehouse.text.escape import csv_cell, terminal
-
-if TYPE_CHECKING:
-    import duckdb
 
 #: Maximum number of rows to print; a line below the rows gives the total.
 MAX_ROWS = 1000
@@ -88,72 +83,21 @@ def _show_blocks(console: Console, names: Sequence[str], cells: Sequence[Sequenc
             console.print(line, soft_wrap=True)  # keep paths on one line for copying
 
 
-def write_result(
-    connection: duckdb.DuckDBPyConnection,
-    query: duckdb.Statement,
-    kind: str,
-    out: Path | None,
-    stdout: IO[str],
-) -> int:
-    """Run a query and write its rows to ``out`` or ``stdout``; return the number of rows.
-
-    ``kind`` is csv or json. An existing file is replaced only once the new one is complete.
-    Raises ``BadInput`` if the file can't be written.
-    """
-    if out is None:
-        return _write(connection.execute(query), kind, stdout)
-    with (
-        disk_problems(out),
-        replacing(out) as temporary,
-        temporary.open("w", encoding="utf-8", newline="") as file,
-    ):
-        return _write(connection.execute(query), kind, file)
-
-
-def _write(cursor: duckdb.DuckDBPyConnection, kind: str, file: IO[str]) -> int:
-    names = _distinct([column[0] for column in cursor.description or []])
-    rows = iter(cursor.fetchone, None) if names else ()  # a statement without columns has no rows
-    return (write_csv if kind == "csv" else _write_json)(names, rows, file)
-
-
-def write_csv(names: Sequence[str], rows: Iterable[Sequence[object]], file: IO[str]) -> int:
-    """Write rows as CSV; return the number of rows.
+def print_csv(names: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
+    """Print rows as CSV.
 
     Text that a spreadsheet would read as a formula is prefixed with ``'``. On a terminal, control
     characters are escaped.
     """
-    writer, n_rows, for_terminal = csv.writer(file, lineterminator="\n"), 0, file.isatty()
-    writer.writerow(names)
-    for n_rows, row in enumerate(rows, 1):  # noqa: B007
-        cells = [str(csv_cell(_csv_value(value))) for value in row]
-        writer.writerow(map(terminal, cells) if for_terminal else cells)
-    return n_rows
+    escaped = terminal if sys.stdout.isatty() else str
+    writer = csv.writer(sys.stdout, lineterminator="\n")
+    for row in chain([names], rows):
+        writer.writerow([escaped(str(csv_cell(_csv_value(value)))) for value in row])
 
 
-def _write_json(names: Sequence[str], rows: Iterable[Sequence[object]], file: IO[str]) -> int:
-    n_rows, for_terminal = 0, file.isatty()
-    for n_rows, row in enumerate(rows, 1):
-        values = dict(zip(names, map(json_value, row), strict=True))
-        text = json.dumps(values, ensure_ascii=for_terminal, allow_nan=False)
-        file.write(("[" if n_rows == 1 else ",\n") + text)
-    file.write("]\n" if n_rows else "[]\n")
-    return n_rows
-
-
-def _distinct(names: Sequence[str]) -> list[str]:
-    """Make column names unique: a second ``a`` becomes ``a_2``.
-
-    >>> _distinct(["a", "b", "a"])
-    ['a', 'b', 'a_2']
-    """
-    unique: list[str] = []
-    for name in names:
-        other, n = name, 1
-        while other in unique:
-            n += 1
-            other = f"{name}_{n}"
-        unique.append(other)
-    return unique
+def print_json(value: object) -> None:
+    # Control characters never reach the terminal, because ``json.dumps`` escapes them.
+    print(json.dumps(json_value(value), indent=2, allow_nan=False))
 
 
 def json_value(value: object) -> object:

@@ -1,6 +1,7 @@
 """The parts of log ratios: against brute force, and the command."""
 
 import csv
+import io
 from itertools import permutations
 from pathlib import Path
 from typing import Any
@@ -105,15 +106,11 @@ def test_the_command_on_a_small_release(tmp_path: Path, capsys: Any) -> None:
     where = released(tmp_path, score_rows())
     for name in ("EleutherAI__pythia-70m", "org__n"):
         write_scores(where / "results", score_rows(name), f"{name}.csv")
-    common = ["--data", where, "--warehouse", where / "w", "--out", where / "shares.csv"]
-    arguments = ["reproduce", "anatomy", *map(str, common)]
+    arguments = ["reproduce", "anatomy", "--data", str(where), "--warehouse", str(where / "w")]
     assert main(arguments) == 0
     shown = capsys.readouterr().out
     assert "4 pairs in 3 clusters, 3 models; mean square log ratio" in shown
     assert "parts of the mean square: none" in shown  # no interval of three words
-    found = list(csv.DictReader((where / "shares.csv").open()))
-    assert sum(float(r["share"]) for r in found) == pytest.approx(1)
-    assert {r["share_low"] for r in found} == {""}
     store = Store.open(where / "w")
     written_by = "SELECT DISTINCT run_id FROM pair_score ORDER BY ALL"
     imported = rows_of(store, written_by)
@@ -121,19 +118,21 @@ def test_the_command_on_a_small_release(tmp_path: Path, capsys: Any) -> None:
     assert rows_of(store, written_by) == imported  # nothing imported again
     again = capsys.readouterr().out.splitlines()
     assert again == [line for line in shown.splitlines() if "pair_score in " not in line]
+    assert main([*arguments, "--format", "csv"]) == 0
+    found = list(csv.DictReader(io.StringIO(capsys.readouterr().out)))
+    assert sum(float(r["share"]) for r in found) == pytest.approx(1)
+    assert {r["share_low"] for r in found} == {""}
     assert main([*arguments, "--eta", "0"]) == 3
     assert "give a larger --eta" in capsys.readouterr().err
 
 
 @pytest.mark.slow
 @pytest.mark.reference
-def test_the_released_scores(data: Path, tmp_path: Path) -> None:
+def test_the_released_scores(data: Path, tmp_path: Path, capsys: Any) -> None:
     arguments = ["--data", data / "unstereo-eval", "--warehouse", tmp_path / "w"]
-    arguments += ["--out", tmp_path / "shares.csv"]
-    assert main(["reproduce", "anatomy", *map(str, arguments)]) == 0
-    found = {
-        (r["benchmark"], r["part"]): r for r in csv.DictReader((tmp_path / "shares.csv").open())
-    }
+    assert main(["reproduce", "anatomy", *map(str, arguments), "--format", "csv"]) == 0
+    rows = csv.DictReader(io.StringIO(capsys.readouterr().out))
+    found = {(r["benchmark"], r["part"]): r for r in rows}
     for benchmark in ("use-5", "use-10", "use-20"):
         start, delta = (found[benchmark, part] for part in ("start", "delta"))
         assert float(start["share_low"]) > 4 * float(delta["share_high"])

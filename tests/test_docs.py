@@ -4,6 +4,7 @@ import re
 import shlex
 from collections.abc import Iterator
 from importlib.metadata import version
+from itertools import takewhile
 from pathlib import Path
 from typing import Any
 
@@ -40,7 +41,7 @@ def arguments(line: str) -> list[str] | None:
     at = next((i for i, word in enumerate(words) if pattern.fullmatch(word)), None)
     if at is None or not (submits or all("=" in word for word in words[:at])):
         return None
-    return [word for word in words[at + 1 :] if word != "&"]
+    return [*takewhile(lambda word: word not in ("&", ">"), words[at + 1 :])]
 
 
 def parse(command: Any, words: list[str], name: str = "plumbline") -> None:

@@ -1,4 +1,4 @@
-"""Word lists compared and brought along: coverage, tau, the heat map, files of the user."""
+"""Word lists compared and brought along: coverage, tau, files of the user."""
 
 import csv
 import itertools
@@ -9,17 +9,10 @@ import numpy as np
 import pytest
 
 from plumbline.jobs.association.associations import associate
-from plumbline.jobs.counting.kept_documents import evidence_of
 from plumbline.jobs.ingest.count_corpus import count_corpus
 from plumbline.jobs.kernel.corpus_options import CorpusOptions
 from plumbline.jobs.kernel.tokens.tokenizer import Targets
-from plumbline.pipelines.reproduce.word_lists import (
-    cluster_counts,
-    compare_list,
-    printed,
-    tau_errors,
-    tau_interval,
-)
+from plumbline.pipelines.reproduce.word_lists import agreement, compare_list, printed
 from plumbline.warehouse import wordlists
 from plumbline.warehouse.errors import BadInput
 from plumbline.warehouse.storage.store import Store
@@ -58,15 +51,11 @@ pairs = [{ a = "she", b = "he" }, { a = "her", b = "him" }]
 CONTRASTS = (("she", "he"), ("her", "him"))
 
 
-def counted(store: Store, where: Path, texts: list[str], n_sources: int) -> None:
-    """Count texts in two shards, with sources in turn."""
+def counted(store: Store, where: Path, texts: list[str]) -> None:
     (where / "fours.toml").write_text(LIST, encoding="utf-8")
-    shards = where / "a.jsonl", where / "b.jsonl"
-    cut = len(texts) // 3
-    sources = [f"s{k % n_sources}" for k in range(len(texts))]
-    for shard, part in zip(shards, (slice(cut), slice(cut, None)), strict=True):
-        write(shard, texts[part], sources[part])
-    count_corpus(store, "c", shards, CorpusOptions(targets=str(where / "fours.toml")))
+    write(where / "a.jsonl", texts)
+    options = CorpusOptions(targets=str(where / "fours.toml"))
+    count_corpus(store, "c", [where / "a.jsonl"], options)
     associate(store, "c")
 
 
@@ -81,38 +70,9 @@ def odds(texts: list[str]) -> list[dict[str, float]]:
     ]
 
 
-@pytest.mark.parametrize("n_sources", [3, 12])
-def test_the_interval_of_tau_is_that_of_documents_counted_again(
-    store: Store, tmp_path: Path, n_sources: int
-) -> None:
-    """By brute force: the documents, or the sources if ten or more, of a few resamples."""
-    texts, n_resamples = texts_of(40, seed=n_sources), 6
-    counted(store, tmp_path, texts, n_sources)
-    vocabulary = store.read("word_count", corpus="c")["word"].combine_chunks().sort()
-    targets = [word for side in CONTRASTS for word in side]
-    counts = cluster_counts(evidence_of(store, "c"), vocabulary, targets)
-    by_name = sorted(range(n_sources), key=lambda k: f"s{k}")
-    clusters: list[list[str]] = [texts[k::n_sources] for k in by_name]
-    if n_sources < 10:
-        clusters = [[text] for text in texts]
-    assert (counts.n_clusters, counts.clusters) == (
-        len(clusters),
-        "source" if n_sources >= 10 else "document",
-    )
-    table = store.read("pair_count", corpus="c").to_pylist()
-    assert sum(counts.n) == sum(row["n_pair"] for row in table)
-    draw, n = np.random.default_rng(0), len(clusters)
-    z = []
-    for _ in range(n_resamples):
-        times = draw.multinomial(n, np.full(n, 1 / n))
-        again = [text for of, k in zip(clusters, times, strict=True) for text in of * k]
-        a, b = odds(again)
-        common = sorted(set(a) & set(b))
-        z.append(math.atanh(tau_by_hand([a[w] for w in common], [b[w] for w in common])))
-    every = np.arange(len(vocabulary))
-    (error,) = tau_errors(counts, [(0, 1), (2, 3)], [every] * 2, [(0, 1)], n_resamples)
-    assert error == pytest.approx(np.std(z, ddof=1), rel=1e-9)
-
+def test_tau_is_that_of_counts_by_hand(store: Store, tmp_path: Path) -> None:
+    texts = texts_of(40, seed=3)
+    counted(store, tmp_path, texts)
     (*_, row), said = compare_list(store, "c", "fours")
     a, b = odds(texts)
     common = sorted(set(a) & set(b))
@@ -120,10 +80,19 @@ def test_the_interval_of_tau_is_that_of_documents_counted_again(
     # Equal quotients of counts are ties, whatever their rounding.
     exact = tau_by_hand([round(a[w], 12) for w in common], [round(b[w], 12) for w in common])
     assert row["tau_b"] == pytest.approx(exact, abs=1e-12)
-    (error,) = tau_errors(counts, [(0, 1), (2, 3)], [every] * 2, [(0, 1)])
-    ends = tau_interval(row["tau_b"], error, n)
-    assert (row["tau_b_low"], row["tau_b_high"]) == pytest.approx(ends)
-    assert said[-1].endswith(f"; 95% intervals over {n} clusters of {counts.clusters}s")
+    assert said[-1].endswith(f": {exact:.2f} to {exact:.2f}")
+
+
+def test_without_two_words_or_two_values_there_is_no_tau() -> None:
+    nan = math.nan
+    deltas = {"a": [1, 2, 3, nan], "b": [nan, nan, 4, 5], "c": [7, 7, nan, nan], "d": [nan] * 4}
+    rows = agreement({name: np.array(x) for name, x in deltas.items()})
+    shared = {(row["contrast_a"], row["contrast_b"]): row["n_words"] for row in rows}
+    assert shared == {
+        **dict.fromkeys(itertools.combinations("abcd", 2), 0),
+        **{("a", "b"): 1, ("a", "c"): 2},
+    }
+    assert {row["tau_b"] for row in rows} == {None}
 
 
 @pytest.mark.reference

@@ -1,6 +1,7 @@
 """Printed figures beside ours: the comparison by itself, and the command on the released scores."""
 
 import csv
+import io
 import json
 import math
 from collections import Counter
@@ -120,9 +121,9 @@ def released(where: Path, table: list[Fields]) -> Path:
     return where
 
 
-def run(where: Path, lines: Sequence[str] = ()) -> int:
+def run(where: Path, lines: Sequence[str] = (), *options: str) -> int:
     """Run the command on a release; ``lines`` are its printed figures."""
-    common = ["--data", where, "--warehouse", where / "w", "--out", where / "figures.csv"]
+    common = ["--data", where, "--warehouse", where / "w", *options]
     with pytest.MonkeyPatch.context() as patch:
         if lines:
             rows = list(csv.DictReader(HEADER.splitlines() + list(lines)))
@@ -161,7 +162,8 @@ def test_a_small_release_comes_back(tmp_path: Path, capsys: Any) -> None:
     assert "sizes of sets: 1 agree, 0 off, 0 not run, 0 contradicted by the release" in shown
     assert "org/m" in shown
     assert "Claims need all 28 models and five sets: not run" in shown
-    rows = list(csv.DictReader((where / "figures.csv").open()))
+    assert run(where, RIGHT, "--format", "csv") == 0
+    rows = list(csv.DictReader(io.StringIO(capsys.readouterr().out)))
     assert [r["outcome"] for r in rows if r["value"]] == [AGREE] * 4
     stored = Store.open(where / "w").read("metric_value", benchmark="use-5").to_pylist()
     aufc = {json.loads(r["options"])["log_base"] for r in stored if r["metric"] == "aufc"}

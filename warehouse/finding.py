@@ -102,17 +102,17 @@ class Finding:
         >>> Finding(2.0, n_clusters=40, clusters="word").over
         '40 words'
         >>> Finding(2.0, n_clusters=20, clusters="frame, word").over
-        'at least 20 sentence frames and 20 words'
+        '20 or more sentence frames and words'
         >>> Finding(2.0, n_clusters=20, clusters="frame, word", n_by_kind=(20, 40)).over
         '20 sentence frames and 40 words'
         """
         if self.n_clusters is None:
             return ""
         kinds = self._kinds
-        is_known = len(kinds) == len(self.n_by_kind)
-        numbers = self.n_by_kind if is_known else (self.n_clusters,) * len(kinds)
-        least = "at least " if len(kinds) > 1 and not is_known else ""
-        return least + " and ".join(map("{:,} {}".format, numbers, kinds))
+        if len(kinds) == len(self.n_by_kind):
+            return " and ".join(map("{:,} {}".format, self.n_by_kind, kinds))
+        or_more = " or more" if len(kinds) > 1 else ""
+        return f"{self.n_clusters:,}{or_more} {' and '.join(kinds)}"
 
     @property
     def _kinds(self) -> list[str]:

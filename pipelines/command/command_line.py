@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import inspect
-import json
 import shlex
-import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from itertools import groupby
@@ -143,15 +141,16 @@ def show(done: Done, command: Command, form: str) -> None:
     """
     rows = done.rows if form == "table" else done.table or done.rows
     if form == "json":
+        from plumbline.pipelines.result_output import print_json
+
         more = {name: getattr(done, name) for name in ("said", "wrote", "files")}
-        _print_json({"rows": rows, **more, "next": _next(done, command)})
+        print_json({"rows": rows, **more, "next": _next(done, command)})
     else:
         shown = rows[: done.most or None] if form == "table" else rows
         if shown:
             _print_rows(shown, form)
         if n_more := len(rows) - len(shown):
-            file = getattr(command, "out", None)
-            say(f"and {n_more:,} more rows: {f'see {file}' if file else 'give --format csv'}")
+            say(f"and {n_more:,} more rows: give --format csv")
         for line in _lines(done, command):
             say(line, err=form != "table")
     if done.failed is not None:
@@ -182,16 +181,15 @@ def _next(done: Done, command: Command) -> str:
 
 
 def _print_rows(rows: Sequence[Row], form: str) -> None:
-    if form == "json":
-        _print_json(rows)
-        return
+    from plumbline.pipelines import result_output
     from plumbline.pipelines.report.model import rows_table
-    from plumbline.pipelines.result_output import show as show_table
-    from plumbline.pipelines.result_output import write_csv
 
+    if form == "json":
+        result_output.print_json(rows)
+        return
     if form == "csv":
         names = list(dict.fromkeys(name for row in rows for name in row))
-        write_csv(names, ([row.get(name) for name in names] for row in rows), sys.stdout)
+        result_output.print_csv(names, ([row.get(name) for name in names] for row in rows))
         return
     console = Console(highlight=False, markup=False)
     for columns, group in groupby(rows, tuple):  # start a table when the columns change
@@ -199,11 +197,5 @@ def _print_rows(rows: Sequence[Row], form: str) -> None:
         names = [n for n in columns if any(row[n] not in (None, "") for row in alike)]
         rendered = rows_table(alike, names)
         cells = [[cell.text for cell in row] for row in rendered.rows]
-        show_table(console, rendered.headings, cells, [c.is_number for c in rendered.rows[0]])
-
-
-def _print_json(value: object) -> None:
-    # Control characters never reach the terminal, because ``json.dumps`` escapes them.
-    from plumbline.pipelines.result_output import json_value
-
-    print(json.dumps(json_value(value), indent=2, allow_nan=False))
+        are_numbers = [cell.is_number for cell in rendered.rows[0]]
+        result_output.show(console, rendered.headings, cells, are_numbers)

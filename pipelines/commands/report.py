@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
-from dataclasses import replace
 from pathlib import Path
 from typing import Annotated, Literal, TypeAlias
 
@@ -127,7 +126,7 @@ class ReportTable(Command):
     `plumbline report table methods` prints a paragraph for the methods section: versions, corpus
     hashes, rules, intervals, seeds and rejected rows of the recorded runs.
 
-    Example: plumbline report table models --format latex --out models.tex
+    Example: plumbline report table models --format markdown
     """
 
     records = False
@@ -140,9 +139,6 @@ class ReportTable(Command):
     format: Annotated[
         Literal["latex", "markdown", "csv"], Field(description="Format of the table.")
     ] = "latex"
-    out: Annotated[
-        OutputFile | None, Field(description="File to write; default: standard output.")
-    ] = None
 
     def run(self, context: Context) -> Done:
         from plumbline.pipelines.report import paper
@@ -152,23 +148,14 @@ class ReportTable(Command):
             lines = paper.methods(facts).splitlines()
             if self.format == "latex":
                 lines = [paper.latex(line) for line in lines]
-            return _text_result("".join(f"{line}\n" for line in lines), self.out)
+            return Done(said=lines)
         by_name = paper.tables(facts)
         if not self.name:
             captions = {name: table.caption for name, table in by_name.items()}
             return _listed(captions and {**captions, _METHODS: "Paragraph on methods"}, "table")
         table = paper.named(by_name, "table", self.name)
-        done = _text_result(paper.table_text(table, self.format, self.name), self.out)
-        return replace(done, table=list(plain_rows(table)))
-
-
-def _text_result(text: str, out: Path | None) -> Done:
-    from plumbline.pipelines.report.paper import write_file
-
-    if out is None:
-        return Done(said=text.splitlines())
-    write_file(out, text.encode("utf-8", "replace"))
-    return Done(files=[str(out)])
+        text = paper.table_text(table, self.format, self.name)
+        return Done(said=text.splitlines(), table=list(plain_rows(table)))
 
 
 def _listed(descriptions: Mapping[str, str], kind: str) -> Done:

@@ -4,20 +4,18 @@ from __future__ import annotations
 
 import math
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
 from typing import Annotated, Literal
 
 from pydantic import Field
 
-from plumbline.pipelines.command.base import Command, Context, Done, On, Row
+from plumbline.pipelines.command.base import Command, Context, Done, On
 from plumbline.pipelines.command.fields import InputDirectory
-from plumbline.warehouse.errors import BadInput, PlumblineError, UsageProblem, disk_problems
-from plumbline.warehouse.paths import check_output
+from plumbline.warehouse.errors import BadInput, PlumblineError, UsageProblem
 from plumbline.warehouse.storage.store import Store
-from plumbline.warehouse.text.escape import as_csv, say
-from plumbline.warehouse.text.progress import progress
+from plumbline.warehouse.text.escape import say
 
 #: Maximum number of rows to print in a terminal.
 _MOST = 30
@@ -65,7 +63,6 @@ class Reproduce(Command):
         Field(description="Compare your MODEL with the paper's PRINTED model. Can be repeated."),
         On(name="as", repeated=True, metavar="PRINTED=MODEL"),
     ] = ()
-    out: Annotated[Path | None, Field(description="CSV file to write all figures to.")] = None
 
     @classmethod
     def usual(cls, given: Mapping[str, object]) -> Mapping[str, object]:
@@ -91,8 +88,6 @@ class Reproduce(Command):
             raise UsageProblem("--eta", "is for anatomy", "leave it out")
         if self.same_as and self.paper in _RELEASED:
             raise UsageProblem("--as", "is for fairpair and disclosure", "leave it out")
-        if self.out is not None:
-            check_output(self.out)
 
     def check(self) -> None:
         from plumbline.pipelines.reproduce.unstereoeval import Release
@@ -133,8 +128,8 @@ class Reproduce(Command):
                 *sorted(result.claims, key=lambda row: row["outcome"] not in differ),
             ],
             most=_MOST,
+            table=[*result.compared, *result.claims],
             said=list(result.lines()),
-            files=self._written([*result.compared, *result.claims]),
             next="plumbline sql",
             query="FROM metric_value ORDER BY ALL",
             failed=failed,
@@ -157,7 +152,6 @@ class Reproduce(Command):
             rows=rows,
             most=_MOST,
             said=[line for one in found for line in anatomy.lines(one)],
-            files=self._written(rows),
             next="read what the parts are and how far to trust them: docs/reproduce.md",
         )
 
@@ -170,27 +164,16 @@ class Reproduce(Command):
         lines = [line for run in runs for line in run.lines()]
         lines += [*paper.remarks, *claims.misprints(printed, paper.n_prompts)]
         lines += claims.counted(claims.claims_of(self.paper), printed)
-        rows = [{k: v for k, v in row.items() if k != "note"} for row in figures]
         is_missing = any(
             row["run"] is None and row["model"] != runs_compared.AVERAGE for row in figures
         )
         return Done(
             rows=runs_compared.shown_rows(figures),
             most=_MOST,
+            table=figures,
             said=[*lines, *runs_compared.tally(figures)],
-            files=self._written([*rows, *({"note": line} for line in lines)]),
             next=paper.command if is_missing else "plumbline report",
         )
-
-    def _written(self, rows: Sequence[Row]) -> list[str]:
-        if self.out is None:
-            return []
-        names = dict.fromkeys(name for row in rows for name in row)
-        rows = [{name: row.get(name) for name in names} for row in rows]
-        with disk_problems(self.out):
-            self.out.parent.mkdir(parents=True, exist_ok=True)
-            self.out.write_text(as_csv(rows), encoding="utf-8", newline="")
-        return [str(self.out)]
 
 
 class Lists(Command):
@@ -214,8 +197,7 @@ class Lists(Command):
     def run(self, context: Context) -> Done:
         from plumbline.pipelines.reproduce.word_lists import compare_list
 
-        with progress("draw documents again", "resamples") as update:
-            rows, said = compare_list(context.store, self.corpus, self.word_list, update)
+        rows, said = compare_list(context.store, self.corpus, self.word_list)
         about = (
             "A word with a delta co-occurs with both words of a pair. Percent is of all words; for "
             "the Pile, of its 120,339 English words (Table 4, App. B)"

@@ -11,15 +11,15 @@ from contextlib import suppress
 from io import TextIOWrapper
 from pathlib import Path
 from tempfile import TemporaryDirectory
-from typing import TYPE_CHECKING, Annotated, Any, Literal, get_args
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import Field
 from rich.console import Console
 from rich.text import Text
 
 from plumbline.pipelines.command.base import Command, Context, Done, On
-from plumbline.pipelines.command.fields import OutputFile
-from plumbline.pipelines.result_output import show, write_result
+from plumbline.pipelines.report.model import unique
+from plumbline.pipelines.result_output import print_csv, print_json, show
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.options import MOST
 from plumbline.warehouse.query.connection import (
@@ -41,7 +41,6 @@ _HELP = (
     "`SHOW TABLES;` lists tables and views, `DESCRIBE name;` lists the columns of one.\n"
     "End a query with ; or an empty line, the shell with Ctrl-D. Example queries: docs/sql.md"
 )
-_Form = Literal["table", "csv", "json"]
 
 
 class Sql(Command):
@@ -50,7 +49,7 @@ class Sql(Command):
     Queries can only read the warehouse. They can't write, open other files or use the network. If
     the program ``duckdb`` is installed, its shell is used.
 
-    Example: plumbline sql "SELECT word, lean_bound_nats FROM word_lean ORDER BY 2" --out words.csv
+    Example: plumbline sql "SELECT word, lean_bound_nats FROM word_lean ORDER BY 2" --format csv
     """
 
     opens_warehouse = False  # ``run`` opens the warehouse read-only
@@ -60,32 +59,16 @@ class Sql(Command):
         str, Field(description="Query to run; default: open a shell."), On(positional=True)
     ] = ""
     format: Annotated[
-        _Form | None,
-        Field(description="Format of the result; default: the extension of --out, or table."),
-    ] = None
-    out: Annotated[
-        OutputFile | None,
-        Field(description="File to write the result to; its extension sets the format."),
-    ] = None
+        Literal["table", "json", "csv"], Field(description="Format of the result.")
+    ] = "table"
     at: Annotated[
         int | None, Field(ge=0, le=MOST, description="Version to query; default: the newest.")
     ] = None
 
-    def form(self) -> str:
-        """Return --format. The default is the extension of --out, or ``table`` without --out."""
-        return self.format or (self.out.suffix.removeprefix(".").lower() if self.out else "table")
-
     def __post_init__(self) -> None:
-        name = self.form()
-        if name not in get_args(_Form):
-            problem = f"is not one of {', '.join(get_args(_Form))}"
-            raise UsageProblem(f"format {name!r}", problem, "use --format")
-        if name == "table" and self.out is not None:
-            raise UsageProblem("format table", "is for the terminal", "use csv or json")
-        if self.out is not None and self.warehouse.resolve() in self.out.resolve().parents:
-            raise UsageProblem(f"file {self.out}", "lies in the warehouse", "choose another --out")
-        if name != "table" and not self.query:
-            raise UsageProblem("the shell", "prints tables", f"give a query with --format {name}")
+        if self.format != "table" and not self.query:
+            fix = f"give a query with --format {self.format}"
+            raise UsageProblem("the shell", "prints tables", fix)
 
     def run(self, context: Context) -> Done:
         store = OpenWarehouse.open(self.warehouse, create=False)
@@ -97,25 +80,14 @@ class Sql(Command):
             return Done()
         connection = connect(store, self.query or None)
         lock(connection)
+        console = Console(highlight=False)
         if self.query:
-            return self._answered(connection)
+            answer(connection, console, self.query, self.format)
+            return Done()
         if isinstance(sys.stdin, TextIOWrapper):  # so bad UTF-8 fails one query, not the shell
             sys.stdin.reconfigure(errors="surrogateescape")
-        shell(connection, Console(highlight=False))
+        shell(connection, console)
         return Done()
-
-    def _answered(self, connection: duckdb.DuckDBPyConnection) -> Done:
-        if self.form() == "table":
-            answer(connection, Console(highlight=False), self.query)
-            return Done()
-        with one_line():
-            last = last_statement(connection, self.query)
-            n_rows = write_result(connection, last, self.form(), self.out, sys.stdout)
-        if not n_rows:
-            say_unfilled(connection, self.query)
-        if self.out is None:
-            return Done()
-        return Done(said=[f"{n_rows:,} row{'s' * (n_rows != 1)}"], files=[str(self.out)])
 
 
 def duckdb_shell(store: OpenWarehouse) -> bool:
@@ -168,23 +140,25 @@ def shell(
 def run_query(connection: duckdb.DuckDBPyConnection, text: str) -> tuple[list[str], list[Any]]:
     """Return a query's column names and rows. Both are empty if the statement has no result.
 
-    Raises ``UsageProblem`` for a bad query, with DuckDB's message in one line.
+    Column names are made unique: a second ``a`` becomes ``a_2``. Raises ``UsageProblem`` for a bad
+    query, with DuckDB's message in one line.
     """
     with one_line():
         cursor = connection.execute(last_statement(connection, text))
-        names = [column[0] for column in cursor.description or ()]
+        names = unique([column[0] for column in cursor.description or ()])
         return names, cursor.fetchall() if names else []
 
 
-def answer(connection: duckdb.DuckDBPyConnection, console: Console, text: str) -> None:
-    """Print a query's rows. If the query returns no rows, call ``say_unfilled``."""
+def answer(
+    connection: duckdb.DuckDBPyConnection, console: Console, text: str, form: str = "table"
+) -> None:
+    """Print a query's rows. If there are none, say which commands fill the tables that it reads."""
     names, rows = run_query(connection, text)
-    show(console, names, rows)
-    if names and not rows:
-        say_unfilled(connection, text)
-
-
-def say_unfilled(connection: duckdb.DuckDBPyConnection, text: str) -> None:
-    """Print to standard error which commands fill the empty tables that a query reads."""
-    if line := unfilled(connection, text):
+    if form == "json":
+        print_json([dict(zip(names, row, strict=True)) for row in rows])
+    elif form == "csv":
+        print_csv(names, rows)
+    else:
+        show(console, names, rows)
+    if names and not rows and (line := unfilled(connection, text)):
         say(line, err=True)

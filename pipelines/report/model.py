@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 import re
 from collections import Counter
@@ -305,6 +306,19 @@ def numbered(seen: Counter[str], name: str) -> str:
     return name if seen[name] == 1 else f"{name}-{seen[name]}"
 
 
+def unique(names: Sequence[str]) -> list[str]:
+    """Make names unique: a second ``a`` becomes ``a_2``, unless there is an ``a_2`` already.
+
+    >>> unique(["a", "a_2", "a"])
+    ['a', 'a_2', 'a_3']
+    """
+    made: list[str] = []
+    for name in names:
+        others = (f"{name}_{n}" for n in itertools.count(2))
+        made.append(next(other for other in itertools.chain([name], others) if other not in made))
+    return made
+
+
 def first_of(names: Sequence[str], most: int) -> str:
     """Join the names. If there are more than ``most``, say how many more instead of naming them.
 
@@ -324,11 +338,7 @@ def plain_rows(page_table: PageTable) -> Iterator[dict[str, object]]:
     >>> list(plain_rows(PageTable("", ["model", "slope"], cells)))
     [{'model': 'm', 'slope': 1.23, 'slope_low': 1.0, 'slope_high': 1.5}]
     """
-    seen: Counter[str] = Counter()
-    names = []
-    for heading in page_table.headings:
-        seen[heading] += 1
-        names.append(heading if seen[heading] == 1 else f"{heading}_{seen[heading]}")
+    names = unique(page_table.headings)
     has_ends = [
         any(c.low is not None for c in column) for column in zip(*page_table.rows, strict=True)
     ]

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -171,7 +171,7 @@ def neighbours(store: Store, statistics: Path, corpus: str) -> dict[str, pa.Tabl
     if pmi is None:
         return {}
     near = [{"word": r.word, "targets": [*r.values]} for r in read_pmi(pmi) if not r.reason]
-    tau = [asdict(a) for a in agreement_of(store, corpus, LIST)]
+    tau = agreement_of(store, corpus, LIST)
     return {"near": pa.Table.from_pylist(near), "tau": pa.Table.from_pylist(tau)}
 
 
