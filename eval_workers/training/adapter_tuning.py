@@ -98,7 +98,6 @@ def tune(
         targets = _targets(prompts.rows, backend, words, rejects)
         dev = _targets(prompts.dev, backend, words, rejects)
         made, reused = made_once(path, _identity(backend, options, prompts, words), "adapter", make)
-        made["outcome"].pop("dev_loss_end", None)  # adapters of older versions have this entry
         row = {
             "tuning": name,
             "adapter": find_adapter(str(path)).name,
@@ -146,17 +145,13 @@ def _targets(
 def _identity(
     backend: CausalModel, options: TuneOptions, prompts: TuningPrompts, words: WordList
 ) -> Row:
-    """Return what the adapter's key is computed from. Constant entries keep old keys valid."""
-    of_options = asdict(options) | {"alpha": ALPHA, "dropout": DROPOUT, "max_tokens": MAX_TOKENS}
-    of_options |= {"clip_norm": CLIP_NORM, "distance_smoothing": 0.0, "targets": None}
-    if not options.as_published:
-        del of_options["as_published"]
-    dev = {"dev": [row["prompt"] for row in prompts.dev]} if prompts.dev else {}
-    return dev | {
+    """Return what the adapter's key is computed from."""
+    return {
         "identity": asdict(backend.identity),
         "batch_tokens": backend.weights.options.batch_tokens,
-        "options": of_options,
+        "options": asdict(options),
         "prompts": prompts.hash,
+        "dev": [row["prompt"] for row in prompts.dev],
         "words": words.hash,
         "tuner_version": TUNER_VERSION,
     }
