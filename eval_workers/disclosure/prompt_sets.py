@@ -162,8 +162,6 @@ def derive_probe(
     ``UsageProblem`` if the file needs a ``column``. Also raises the errors of ``check_name``.
     """
     check_name(name)
-    if not source.is_file():
-        raise BadInput(f"{source}", "no such file", "check the path")
     prompts = PromptRows(name, source.name, allow_gendered)
     _read(prompts, _sentences(source, column), derived)
     return prompts.publish(store, run_id)

@@ -235,7 +235,9 @@ def train_adapter(
         with torch.no_grad():
             for weight, value in zip(weights, best, strict=False):
                 weight.copy_(value)
-        save_adapter(model, work)
+        with warnings.catch_warnings(action="ignore"):
+            # By default, PEFT would ask the hub whether to save the embeddings.
+            model.save_pretrained(str(work), save_embedding_layers=False)
     modules = model.peft_config["default"].target_modules
     outcome = {
         "layers": ", ".join(sorted({str(name).rsplit(".", 1)[-1] for name in modules})),
@@ -334,9 +336,3 @@ def switch_dropout(model: Any, *, on: bool) -> None:
     for module in model.modules():
         if isinstance(module, LoraLayer):
             module.lora_dropout.train(on)
-
-
-def save_adapter(model: Any, directory: Path) -> None:
-    with warnings.catch_warnings(action="ignore"):
-        # By default, PEFT would ask the hub whether to save the embeddings.
-        model.save_pretrained(str(directory), save_embedding_layers=False)

@@ -72,7 +72,8 @@ class Score(ModelOptions, Command):
 
     def plan(self, store: Store | None) -> Iterator[Row]:
         assert store is not None, "this command makes no warehouse"
-        yield from forecast(store, self.model, part(ModelOptions, self), self.steps())
+        work = forecast(store, self.model, part(ModelOptions, self), self.steps())
+        yield from (planned(*estimate) for estimate in work)
 
     def run(self, context: Context) -> Done:
         """Score the pairs that have no score yet. If ``name`` is set, give the model this name."""
