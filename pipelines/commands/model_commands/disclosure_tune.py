@@ -86,7 +86,7 @@ class Tune(TuneOptions, ModelOptions, DataOption, Command):
     def run(self, context: Context) -> Done:
         whole = (*self.sets, *self.dev_sets) if self.as_published else ()
         import_missing(context, self.needed_sets(), self.data, whole)
-        row, reused = context.stage(f"tune {self.name} for {self.model}", _tune, context, self)
+        row, reused = _tune(context, self)
         return Done(
             rows=[{column: row[column] for column in _TUNING}],
             said=list(_tuning(row, reused)),
