@@ -17,7 +17,7 @@ from plumbline.pipelines.report.sentences import (
     version_changes,
 )
 from plumbline.warehouse.errors import ModelChanged
-from plumbline.warehouse.query.connection import model_labels, query, rows_of, sql
+from plumbline.warehouse.query.connection import arrow_rows, model_labels, rows_of, sql
 from plumbline.warehouse.storage.store import Store
 
 _EARLIER = "SELECT model_key FROM model_version WHERE NOT is_latest"
@@ -42,7 +42,7 @@ class Measure(MeasureOptions, Command):
         if not rows.num_rows:
             return Done(said=["Nothing to measure yet: run `plumbline score` first"])
         facts = Facts(store)
-        metrics = query(facts.connection, "report/metric")
+        metrics = arrow_rows(facts.connection, sql("report/metric"))
         of_all = Rows(metrics.to_pylist()).where(subset="all", metric="us")
         told = [f"{set_name(r)}: preferences can't be told{lack(r)}" for r in of_all if lack(r)]
         changes = version_changes(facts)
