@@ -78,7 +78,7 @@ def check_backend(
 
 def check_scoring_function(name: str, texts: Sequence[str] = _TEXTS) -> phi.Floats:
     """Check that a scoring function returns symmetric distances. Return the distances."""
-    function = phi.find(name)
+    function: phi.Phi = phi.SCORING_FUNCTIONS.load(name)
     assert function.DESCRIPTION and "\n" not in function.DESCRIPTION, "DESCRIPTION is one line"
     assert function.LANGUAGES is None or all(function.LANGUAGES), "LANGUAGES is None or codes"
     items = function.items(texts)

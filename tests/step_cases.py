@@ -128,7 +128,7 @@ def _choose(store: Store, url: str, most: int | None) -> None:
 
 
 def _perturbed(store: Store, url: str, most: int | None) -> None:
-    server = Server(url, 60.0, concurrency=1, max_attempts=2, max_requests=most)
+    server = Server(url, concurrency=1, max_attempts=2, max_requests=most)
     build = Build(store, perturbers.ledger_name("cs"), "run", server)
     wording = perturbers.load_wording()
     perturber = perturbers.ChatPerturber(build, ChatModel("scripted"), wording)

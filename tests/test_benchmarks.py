@@ -38,7 +38,7 @@ def test_rows_in_are_pairs_and_rejects(store: Store, tmp_path: Path) -> None:
     ]
     path = _write(tmp_path / "USE-5.csv", rows)
     done = import_benchmark(store, "use-5", tmp_path, "run")
-    assert (done.n_pairs, done.n_rejects) == (2, 8)
+    assert (len(done.pairs), len(done.rejects)) == (2, 8)
     pairs = {p["pair_id"]: p for p in store.read("benchmark_pair").to_pylist()}
     assert pairs["00000"]["sentence_a"] == "She drank her tea."
     assert pairs["00000"]["sentence_b"] == "He drank his tea."

@@ -10,7 +10,6 @@ from plumbline.eval_workers.disclosure.closed_world_prompts import SETS, TRAIN, 
 from plumbline.eval_workers.disclosure.prompt_sets import import_probe
 from plumbline.eval_workers.pairs.closed_world_words import lexicon
 from plumbline.eval_workers.training.tuning_prompts import tuning_prompts
-from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.query.connection import rows_of
 from plumbline.warehouse.storage.store import Store
 from tests import metric_rows
@@ -26,27 +25,23 @@ def frame_of(text: str) -> str:
 
 
 def test_no_word_and_no_frame_of_training_is_in_what_was_not_tuned_on() -> None:
-    sets = {name: closed_prompts(name) for name in SETS}
-    words = {name: {w for p in prompts for w in p.words} for name, prompts in sets.items()}
-    frames = {name: [frame_of(p.prompt) for p in prompts] for name, prompts in sets.items()}
+    sets = {name: [text for text, _ in closed_prompts(name)] for name in SETS}
+    words = {name: {w for p in sets[name] for w in p.split() if w in CLASS_OF} for name in SETS}
+    frames = {name: [frame_of(text) for text in prompts] for name, prompts in sets.items()}
     assert {CLASS_OF[word] for word in words[TRAIN]} == set(lexicon())
     for name in set(SETS) - {TRAIN}:
         assert not words[name] & words[TRAIN]
-        assert not {CLASS_OF[word] for word in words[name]} - set(lexicon())
         if name != "closed-world-unseen":
             assert not set(frames[name]) & set(frames[TRAIN])
     assert frames["closed-world-unseen"] == frames[TRAIN]
-    assert all(len(prompts) == len({p.prompt for p in prompts}) for prompts in sets.values())
+    assert all(len(prompts) == len(set(prompts)) for prompts in sets.values())
 
 
 def test_sets_are_imported_whole_and_none_leaks_into_tuning(store: Store) -> None:
-    counts = {name: import_probe(store, name, None, "r") for name in SETS}
-    assert [done.n_prompts for done in counts.values()] == [216, 216, 120]
-    assert all(done.n_rejects == 0 for done in counts.values())
+    done = [import_probe(store, name, None, "r") for name in SETS]
+    assert [(len(one.rows), len(one.rejects)) for one in done] == [(216, 0), (216, 0), (120, 0)]
     training = tuning_prompts(store, [TRAIN], None)
     assert (len(training.rows), training.n_leaks, len(training.test_sets)) == (216, 0, 2)
-    with pytest.raises(UsageProblem, match="unknown, there are closed-world-train"):
-        closed_prompts("closed-world")
 
 
 PAIRS = {"she-he": ("she", "he"), "her-him": ("her", "him"), "renamed": ("she", "he")}

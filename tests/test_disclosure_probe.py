@@ -10,7 +10,7 @@ import pytest
 import torch
 import transformers
 
-from plumbline.eval_workers.disclosure.set_probing import Disclosed, measure_sets
+from plumbline.eval_workers.disclosure.set_probing import measure_sets
 from plumbline.eval_workers.disclosure.word_probabilities import probabilities, texts_to_score
 from plumbline.eval_workers.models.local.causal_model import CausalModel
 from plumbline.eval_workers.models.model_options import ModelOptions
@@ -175,7 +175,7 @@ def _generated(directory: Path, ids: Sequence[int], n: int) -> list[int]:
     return [int(i) for i in out[0, len(ids) :]]
 
 
-def _measure(store: Store, model: Path) -> list[Disclosed]:
+def _measure(store: Store, model: Path) -> list[tuple[StepCounts, StepCounts]]:
     how = {"word_list": "she-he", "instructions": ALL, "max_new_tokens": 5}
     return measure_sets(store, ["demo"], str(model), ModelOptions(), "run", **how)
 
@@ -194,21 +194,21 @@ def test_a_set_is_measured_under_each_instruction_by_a_model_opened_once(
     put_prompts(store, "demo", ASKED)
     done = _measure(store, chatting)
     assert len(opened) == 1
-    assert [m.probed.n_new for m in done] == [m.sampled.n_new for m in done] == [2, 2, 2]
+    assert [(probed.n_new, sampled.n_new) for probed, sampled in done] == [(2, 2)] * 3
     plain, chat = (made(chatting, KINDS["neox"].bos) for made in (Oracle, ChatOracle))
     bos, tokenizer = plain.bos, transformers.AutoTokenizer.from_pretrained(chatting)
-    for measured, oracle, before in zip(
+    for (probed, sampled), oracle, before in zip(
         done, (plain, plain, chat), ("", f"{TOLD} ", ""), strict=True
     ):
-        key = measured.instruction.key
-        whose = {"probe_set": "demo", "model_key": measured.probed.model_key}
+        key = probed.partition["instruction_key"]
+        whose = {"probe_set": "demo", "model_key": probed.model_key}
         words = store.read("pronoun_probability", **whose, word_list="she-he", instruction_key=key)
         assert words.num_rows == 4
         for row in words.to_pylist():
             wanted, _ = oracle.word(before + ASKED[int(row["prompt_id"])], row["word"])
             assert row["probability"] == pytest.approx(wanted, rel=1e-4, abs=0)
         written = store.read(
-            "continuation", **whose, sampling_key=measured.sampled.partition["sampling_key"]
+            "continuation", **whose, sampling_key=sampled.partition["sampling_key"]
         ).to_pylist()
         assert len(written) == 2
         for row in written:

@@ -12,8 +12,13 @@ import pytest
 
 from plumbline.eval_workers.chat.requests import ChatModel
 from plumbline.eval_workers.disclosure import closed_world_prompts
-from plumbline.eval_workers.disclosure.neutral import derive, gendered_words
-from plumbline.eval_workers.disclosure.prompt_sets import RELEASED, derive_probe, import_probe
+from plumbline.eval_workers.disclosure.neutral import derived, gendered_words
+from plumbline.eval_workers.disclosure.prompt_sets import (
+    RELEASED,
+    PromptRows,
+    derive_probe,
+    import_probe,
+)
 from plumbline.eval_workers.disclosure.written import (
     PromptSpec,
     ledger_name,
@@ -38,6 +43,10 @@ def _rejects(store: Store, name: str) -> list[tuple[int, str]]:
     return sorted((row["source_row"], row["reason"]) for row in rows)
 
 
+def counts(done: PromptRows) -> tuple[int, int]:
+    return len(done.rows), len(done.rejects)
+
+
 def _released(data: Path, name: str) -> list[str]:
     """The rows of a released file, read without the importer."""
     with (data / "debias-llms" / RELEASED[name]).open(encoding="utf-8", newline="") as file:
@@ -54,12 +63,12 @@ def test_released_sets_have_the_paper_s_sizes(
     store: Store, data: Path, name: str, n: int, n_gendered: int
 ) -> None:
     allowed = import_probe(store, name, data / "debias-llms", "r", allow_gendered=True)
-    assert (allowed.n_prompts, allowed.n_rejects) == (n, 0)
+    assert counts(allowed) == (n, 0)
     written = _released(data, name)
     start = "" if name.startswith("llm-") else "My friend "
     assert [r["prompt"] for r in _prompts(store, name)] == [f"{start}{w}, and" for w in written]
     plain = import_probe(store, name, data / "debias-llms", "r")
-    assert (plain.n_prompts, plain.n_rejects) == (n - n_gendered, n_gendered)
+    assert counts(plain) == (n - n_gendered, n_gendered)
     assert len(_prompts(store, name)) == n - n_gendered
     assert all("gendered word" in reason for _, reason in _rejects(store, name))
 
@@ -71,8 +80,7 @@ def test_the_builder_gives_the_released_prompts_back(data: Path) -> None:
         rests = _released(data, name)
         for i, rest in enumerate(rests):
             prompt = f"My friend {rest.rstrip(' .,')}, and"  # SNLI's ends are not all clean
-            derived = derive(f"{SUBJECTS[i % len(SUBJECTS)]} {rest}.")
-            assert derived.prompt == (None if gendered_words(rest) else prompt), rest
+            assert derived(f"{SUBJECTS[i % len(SUBJECTS)]} {rest}.") == prompt, rest
         kept = sum(not gendered_words(rest) for rest in rests)
         assert kept > 0.98 * len(rests)
 
@@ -80,7 +88,7 @@ def test_the_builder_gives_the_released_prompts_back(data: Path) -> None:
 @pytest.mark.reference
 def test_topics_are_those_of_the_reference(store: Store, data: Path) -> None:
     done = import_probe(store, "topics", None, "r")
-    assert (done.n_prompts, done.n_rejects) == (160, 0)
+    assert counts(done) == (160, 0)
     facts = json.loads((data.parent / "reference" / "disclosure_topics.json").read_text())
     wanted = [
         (topic, f"{fact['template'].format(word)}, and")
@@ -97,7 +105,6 @@ def test_topics_are_those_of_the_reference(store: Store, data: Path) -> None:
 @pytest.mark.parametrize(
     ("sentence", "reason"),
     [
-        ("", "is empty"),
         ("A personal note.", "does not start with someone or a person"),
         ("Two people sing.", "does not start with someone or a person"),
         ("Someone's hat fell.", "alone"),
@@ -107,13 +114,11 @@ def test_topics_are_those_of_the_reference(store: Store, data: Path) -> None:
         ("A person sings. It rains.", "more than one sentence"),
         ("Someone is singing?", "question"),
         ("A person.", "says nothing"),
-        ("A person lost HIS hat.", "'his'"),
-        ("A person asked a waitress and a guy.", "'waitress', 'guy'"),
     ],
 )
 def test_other_sentences_do_not(sentence: str, reason: str) -> None:
-    derived = derive(sentence)
-    assert derived.prompt is None and reason in derived.reason
+    with pytest.raises(ValueError, match=reason):
+        derived(sentence)
 
 
 SENTENCES = ["A person ran.", "A dog ran.", "Somebody ran", "Someone lost her key."]
@@ -133,7 +138,7 @@ def test_sentences_of_any_file_become_a_set(store: Store, tmp_path: Path, name: 
     source, (lines, column) = tmp_path / f"{name}.gz", FORMS[name]
     source.write_bytes(gzip.compress("\n".join(lines).encode()))
     done = derive_probe(store, "mine", source, "r", column=column)
-    assert (done.n_prompts, done.n_rejects) == (1, 3)
+    assert counts(done) == (1, 3)
     (row,) = _prompts(store, "mine")
     assert (row["prompt"], row["source_row"]) == ("My friend ran, and", 1)
     assert _rejects(store, "mine") == [
@@ -181,7 +186,7 @@ def test_what_can_t_be_a_set_is_said_in_one_line(store: Store, tmp_path: Path) -
 def test_a_line_that_is_no_beginning_is_rejected(store: Store, tmp_path: Path) -> None:
     path = tmp_path / "templates.txt"
     path.write_text("My friend ran\nYour friend ran\n")
-    assert import_probe(store, "llm-1", path, "r").n_rejects == 1
+    assert counts(import_probe(store, "llm-1", path, "r")) == (1, 1)
     assert _rejects(store, "llm-1") == [(2, "does not start with 'My friend'")]
 
 
@@ -196,7 +201,7 @@ def test_a_prompt_with_nearly_the_words_of_another_is_rejected(store: Store) -> 
     near = "My friend owns a great many old clocks."  # 7 of 8 words
     said = Say(f"1. My friend owns a great many clocks.\n2. {near}\n3. My friend rows.")
     with serving(lambda *_: said) as server:
-        write_probe(build(store, server, ledger=LEDGER), "friends", [SEED], _spec(n_prompts=2))
+        write_probe(build(store, server, ledger=LEDGER), "friends", SEED, _spec(n_prompts=2))
     assert {row["prompt"] for row in _prompts(store, "friends")} == {
         "My friend owns a great many clocks, and",
         "My friend rows, and",
@@ -210,14 +215,13 @@ def test_what_can_t_be_written_is_said_in_one_line(store: Store, tmp_path: Path)
         serving(lambda *_: Say("I'm sorry, but I can't help with that.")) as server,
         pytest.raises(BadInput, match="no usable prompt"),
     ):
-        write_probe(build(store, server, ledger=LEDGER), "friends", [SEED], _spec())
-    for problem, name, seeds in (
-        ("a set to import", "topics", [SEED]),
-        ("has to start with", "friends", ["Your friend"]),
-        ("has to start with", "friends", []),
+        write_probe(build(store, server, ledger=LEDGER), "friends", SEED, _spec())
+    for problem, name, seed in (
+        ("a set to import", "topics", SEED),
+        ("has to start with", "friends", "Your friend"),
     ):
         with pytest.raises(UsageProblem, match=problem):
-            write_probe(build(store, None, ledger=LEDGER), name, seeds, _spec())
+            write_probe(build(store, None, ledger=LEDGER), name, seed, _spec())
     file = tmp_path / "200.toml"
     file.write_text('at_once = 200\nwrite = "{n} such as {seed}"')
     first = PromptSpec(ChatModel("m"), load_wording(file)).request(SEED, 1, 200)

@@ -10,12 +10,14 @@ import numpy as np
 import pytest
 from typer.testing import CliRunner
 
-from plumbline.eval_workers.disclosure.set_probing import Grid
+from plumbline.eval_workers.disclosure.set_probing import decodings
 from plumbline.eval_workers.models.local.causal_model import CausalModel
 from plumbline.eval_workers.models.model_options import ModelOptions
 from plumbline.eval_workers.models.sampling_contract import SamplingOptions
 from plumbline.eval_workers.models.scoring_contract import Instruction
 from plumbline.pipelines.command.app import app
+from plumbline.pipelines.command.settings import made
+from plumbline.pipelines.commands.model_commands.disclosure_sweep import Sweep
 from plumbline.warehouse.query.connection import rows_of
 from plumbline.warehouse.storage.store import Store
 from tests.metric_rows import interval
@@ -158,10 +160,11 @@ def test_a_sweep_of_instructions_is_held_against_none(
 
 def test_a_grid_draws_each_way_once() -> None:
     """The values of section 5.1, one at a time, the others off."""
-    grid = Grid()
-    assert tuple(grid.temperatures) == tuple(grid.top_ps) == (0.3, 0.5, 0.7, 1.0)
-    assert [way.greedy for way in Grid((), (0, 0.5), ()).decodings()] == [True, False]
-    ways = grid.decodings()
+    assert [way.greedy for way in decodings((), (0, 0.5), (), 50, 0)] == [True, False]
+    usual = {"probe_set": "topics", "model": "m", "by": "decoding"}
+    ways = made(Sweep, usual).decodings()
+    assert {w.temperature for w in ways} == {0.3, 0.5, 0.7, 1.0}
+    assert {w.top_p for w in ways if not w.greedy} == {None, 0.3, 0.5, 0.7}
     varied = [
         (w.temperature not in (None, 1), w.top_p is not None, w.top_k is not None) for w in ways
     ]

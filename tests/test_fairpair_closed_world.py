@@ -2,7 +2,6 @@
 
 import re
 from itertools import product
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -56,18 +55,18 @@ def measured(tmp_path_factory: pytest.TempPathFactory) -> Store:
     shards = write_world(WorldOptions(n_tokens=N_WORDS, world="straight"), directory).shards
     # More than the preset's: a model of 1.6 M tokens leans a little on control words, too.
     options = preset("closed", 0, 2_600_000)
-    model = train_model(list(shards), "straight", "straight", options, directory / "models").path
-    return measure(Store.open(directory / "w"), model)
+    trained, _ = train_model(shards, "straight", "straight", options, directory / "models")
+    return measure(Store.open(directory / "w"), trained["path"])
 
 
-def measure(store: Store, model: Path) -> Store:
+def measure(store: Store, model: str) -> Store:
     from plumbline.eval_workers.models.model_options import ModelOptions
     from plumbline.eval_workers.models.sampling_contract import SamplingOptions
     from tests.steps import sample_set
 
     fill(store, "probe_prompt", closed_world_rows("r"))
     how = SamplingOptions(max_new_tokens=CLOSED_WORLD.max_new_tokens)
-    drawn = sample_set(store, CLOSED_WORLD_SET, str(model), ModelOptions(), how, 100)
+    drawn = sample_set(store, CLOSED_WORLD_SET, model, ModelOptions(), how, 100)
     perturber = RulePerturber()
     keys = CLOSED_WORLD_SET, drawn.model_key, drawn.partition["sampling_key"]
     perturb_set(store, *keys, perturber, "r")

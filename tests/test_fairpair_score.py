@@ -13,7 +13,7 @@ from plumbline.eval_workers.fairpair.fairpair_set import (
     measure_set,
     read_groups,
 )
-from plumbline.eval_workers.fairpair.phi import find, jaccard
+from plumbline.eval_workers.fairpair.phi import jaccard
 from plumbline.warehouse.query.connection import connect, rows_of, sql
 from plumbline.warehouse.storage.store import Store
 from tests.fairpair_rows import NAMES, OTHER, SAMPLED, sampled_set
@@ -24,7 +24,7 @@ OPTIONS = FigureOptions(n_permutations=99, n_resamples=99)
 
 def of_side(store: Store, side: str) -> list[Group]:
     groups = read_groups(store, SAMPLED)
-    return [group.scored_by(find("jaccard")) for group in groups if group.side == side]
+    return [group.scored_by(jaccard) for group in groups if group.side == side]
 
 
 @pytest.mark.parametrize("as_published", [False, True])
@@ -116,6 +116,6 @@ def test_a_prompt_with_one_sample_in_a_group_does_not_count(store: Store) -> Non
         whole = (row["prompt_id"], row["side"]) == ("job0", "perturbed")
         row["is_valid"] = whole or row["sample"] < n_valid[row["prompt_id"]]
     fill(store, "perturbed_continuation", rows)
-    found = [r for s in NAMES for r in convergence_rows(find("jaccard"), of_side(store, s), 0)]
+    found = [r for s in NAMES for r in convergence_rows(jaccard, of_side(store, s), 0)]
     counts = {(r["n_folds"], r["n_samples"], r["n_prompts"]) for r in found}
     assert counts == {(0, 2, 2), (0, 3, 2), (0, 5, 1), (2, 5, 2), (5, 5, 1)}

@@ -23,6 +23,8 @@ from tests.chat_server import ChatServer, Say, good_script, serving
 SPEC = BuildSpec(model="scripted", n_sentences=3)
 WORDS = ["clock", "garden", "window", "spoon"]
 N_AT_ONCE = 4
+_QUICK: dict[str, Any] = {"concurrency": N_AT_ONCE, "max_attempts": 4, "first_wait_s": 0.01}
+_QUICK |= {"timeout_s": 60.0, "longest_wait_s": 5.0}
 
 
 def build(
@@ -31,7 +33,7 @@ def build(
     """A build that asks a server, or has its replies from the ledger alone."""
     if server is None:
         return Build(store, ledger, run_id, Server(max_requests=0))
-    return Build(store, ledger, run_id, Server(server.url, 60.0, N_AT_ONCE, 4, 0.01, 5.0, **how))
+    return Build(store, ledger, run_id, Server(server.url, **_QUICK, **how))
 
 
 def requests(store: Store) -> list[dict[str, Any]]:

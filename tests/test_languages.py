@@ -211,7 +211,7 @@ def test_templates_that_may_agree_are_refused(store: Store, tmp_path: Path) -> N
     """
     file.write_text(SWEDISH + pairs, encoding="utf-8")
     done = import_benchmark(store, "sv-pairs", file, "r")
-    assert (done.n_pairs, done.n_rejects) == (2, 3)
+    assert (len(done.pairs), len(done.rejects)) == (2, 3)
     rows = store.read("benchmark_pair", benchmark="sv-pairs").to_pylist()
     assert [(r["sentence_a"], r["sentence_b"], r["category"], r["source_row"]) for r in rows] == [
         ("Hon är läkare.", "Han är läkare.", "work", 1),

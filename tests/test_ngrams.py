@@ -94,7 +94,7 @@ def test_probabilities_are_those_of_the_formula(order: int) -> None:
 def directory(tmp_path_factory: pytest.TempPathFactory) -> Path:
     root = tmp_path_factory.mktemp("ngrams")
     write_jsonl_zst(root / "text.jsonl.zst", TEXT)
-    return train_model([root / "text.jsonl.zst"], "five", "c", None, root).path
+    return Path(train_model([root / "text.jsonl.zst"], "five", "c", None, root)[0]["path"])
 
 
 def test_what_does_not_apply_is_refused(directory: Path, tmp_path: Path) -> None:
@@ -126,16 +126,17 @@ def test_a_damaged_model_or_one_of_another_version_is_told(directory: Path, tmp_
 
 def test_equal_texts_give_equal_files(directory: Path, tmp_path: Path) -> None:
     shard = directory.parent / "text.jsonl.zst"
-    trained = train_model([shard], "five", "c", None, tmp_path)
-    again = trained.path
-    assert trained.n_tokens == sum(len(s) for text in TEXT for s in split_by_tokenizers(text)) == 25
+    trained, _ = train_model([shard], "five", "c", None, tmp_path)
+    again = Path(trained["path"])
+    n_tokens = sum(len(s) for text in TEXT for s in split_by_tokenizers(text))
+    assert trained["n_tokens"] == n_tokens == 25
     for name in ("model.safetensors", "tokenizer.json", "config.json"):
         assert (again / name).read_bytes() == (directory / name).read_bytes()
     # Other bytes would give the same model another key: then increase VERSION.
     digest = hashlib.sha256((again / "model.safetensors").read_bytes()).hexdigest()
     assert (VERSION, digest[:12]) == (2, "fed7ff57f0cb")
     assert json.loads((again / MARKER).read_text())["identity"].keys() == {
-        *("options", "corpus", "shards", "trainer_version", "ngram_version")
+        *("options", "corpus", "shards", "text_field", "trainer_version", "ngram_version")
     }
     she, _ = check_backend("ngram", str(again), ["The nurse said she ran.", "Zz"])
     assert she.n_tokens == 6

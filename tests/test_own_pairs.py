@@ -14,7 +14,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from plumbline.eval_workers.pairs.benchmarks import Imported, import_benchmark
+from plumbline.eval_workers.pairs.benchmarks import Parsed, import_benchmark
 from plumbline.eval_workers.pairs.parsed_pairs import DIFFERS, shared_template
 from plumbline.warehouse.errors import BadInput
 from plumbline.warehouse.input.input_rows import checked_rows, records_of
@@ -31,7 +31,7 @@ def recipe_of(directory: Path, **columns: str) -> str:
     return str(path)
 
 
-def taken(store: Store, source: Path, **how: Any) -> tuple[Imported, list[dict[str, Any]]]:
+def taken(store: Store, source: Path, **how: Any) -> tuple[Parsed, list[dict[str, Any]]]:
     done = import_benchmark(store, "mine", source, "r", **how)
     return done, store.read("benchmark_pair", benchmark="mine").to_pylist()
 
@@ -43,7 +43,7 @@ def reasons(store: Store) -> dict[int, str]:
 def test_other_columns_take_the_figures_and_leave_the_scores(store: Store, tmp_path: Path) -> None:
     source = tmp_path / "mine.csv"
 
-    def imported(*rows: str) -> Imported:
+    def imported(*rows: str) -> Parsed:
         source.write_text("id,sentence_a,sentence_b,job,direction,note\n" + "\n".join(rows) + "\n")
         recipe = recipe_of(tmp_path, cluster="job")
         return import_benchmark(store, "mine", source, "r", recipe=recipe)
@@ -83,7 +83,7 @@ def test_bad_rows_are_kept_with_their_reason(store: Store, tmp_path: Path) -> No
     lines = "".join(json.dumps(row) + "\n" for row in rows)
     path.write_bytes(lines.encode() + b"not json\n[]\n\xff\n")
     done, pairs = taken(store, path)
-    assert (done.n_pairs, done.n_rejects) == (1, len(wrong) + 3) and pairs[0]["weight"] == 1
+    assert (len(done.pairs), len(done.rejects)) == (1, len(wrong) + 3) and pairs[0]["weight"] == 1
     found = reasons(store)
     for number, (_, reason) in enumerate([*wrong, ({}, "JSON"), ({}, "JSON object")], 2):
         assert reason in found[number], number
@@ -116,7 +116,7 @@ def test_a_quote_left_open_takes_no_rows_unseen(
     path.write_text(text.replace(f"Five{delimiter} ", "Five, "))
     done, pairs = taken(store, path)
     assert [p["sentence_b"] for p in pairs] == ["One new", "Five new", "Six new"]
-    assert done.n_rejects == 1 and pairs[1]["sentence_a"] == "Five, she said.\nOld"
+    assert len(done.rejects) == 1 and pairs[1]["sentence_a"] == "Five, she said.\nOld"
     assert "a quote left open takes 3 lines into one field" in reasons(store)[2]
     excerpts = [r["excerpt"] for r in store.read("reject").to_pylist()]
     assert "Three old" in excerpts[0]
@@ -126,7 +126,7 @@ def test_templates_are_filled_for_groups(store: Store, tmp_path: Path) -> None:
     templates = ["Ann said {pronoun} was late.", "{pronoun} likes cats and dogs.", "The {who} sat."]
     path = write_csv(tmp_path / "t.csv", [{"template": t} for t in templates])
     done, pairs = taken(store, path, groups=("she", "he", "they"))
-    assert (done.n_pairs, done.n_rejects) == (3, 2)
+    assert (len(done.pairs), len(done.rejects)) == (3, 2)
     found = reasons(store)
     assert "undecided" in found[2] and "placeholder" in found[3]
     sentences = {r["sentence_a"] for r in pairs} | {r["sentence_b"] for r in pairs}
@@ -165,7 +165,7 @@ def test_stereoset_as_released_and_as_on_the_hub(store: Store, tmp_path: Path) -
     path = tmp_path / "dev.json"
     path.write_text(json.dumps({"data": {"intrasentence": stereoset(), "intersentence": []}}))
     done, (pair,) = taken(store, path, recipe="stereoset")
-    assert (done.n_pairs, done.n_rejects) == (1, 1) and pair["pair_id"] == "7"
+    assert (len(done.pairs), len(done.rejects)) == (1, 1) and pair["pair_id"] == "7"
     assert (pair["sentence_a"], pair["sentence_b"]) == ("The cook is loud.", "The cook is calm.")
     assert (pair["word"], pair["category"], pair["direction"]) == ("cook", "profession", "a")
     assert "none of the labels 'anti-stereotype, unrelated' mean sentence a" in reasons(store)[2]
@@ -193,9 +193,9 @@ def test_a_directory_of_several_configurations_is_refused(store: Store, tmp_path
     with pytest.raises(BadInput, match="intersentence, intrasentence"):
         taken(store, source, recipe="stereoset")
     done, (pair,) = taken(store, source / "intrasentence", recipe="stereoset")
-    assert (done.n_pairs, done.n_rejects, pair["pair_id"]) == (1, 0, "7")
+    assert (len(done.pairs), len(done.rejects), pair["pair_id"]) == (1, 0, "7")
     done, _ = taken(store, source / "*" / "*.parquet", recipe="stereoset")
-    assert (done.n_pairs, done.n_rejects) == (1, 1)
+    assert (len(done.pairs), len(done.rejects)) == (1, 1)
 
 
 RECIPE = """about = "Pairs about age"
@@ -269,7 +269,7 @@ def test_groups_of_a_recipe(store: Store, tmp_path: Path) -> None:
 def test_crows_pairs_as_released(store: Store, data: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("PLUMBLINE_DATA", str(data))
     done = import_benchmark(store, "crows-pairs", None, "r")
-    assert (done.n_pairs, done.n_rejects) == (1508, 0)
+    assert (len(done.pairs), len(done.rejects)) == (1508, 0)
     pairs = store.read("benchmark_pair", benchmark="crows-pairs").to_pylist()
     # Nangia et al., Table 2
     assert Counter(p["category"] for p in pairs) == {

@@ -8,7 +8,6 @@ from types import SimpleNamespace
 from typing import cast
 
 import numpy as np
-import pyarrow as pa
 import pytest
 
 from plumbline.eval_workers.fairpair.fairpair_options import FigureOptions
@@ -18,6 +17,7 @@ from plumbline.eval_workers.scoring.measure import measure
 from plumbline.pipelines.report.facts import Facts, TrainingTexts
 from plumbline.pipelines.report.metric_tables import measured
 from plumbline.pipelines.report.model import Section
+from plumbline.pipelines.report.rows import Rows
 from plumbline.pipelines.report.sections import SECTIONS
 from plumbline.pipelines.report.templates import sections_from
 from plumbline.pipelines.report.write import write_report
@@ -146,7 +146,7 @@ def test_a_metric_of_any_name_has_its_column(world: Store, tmp_path: Path) -> No
     fits = page.tables["Log ratio on the lean of the text, 95% intervals in brackets"][1:]
     assert all(slope[1] == steepness[1] for *_, slope, _, _, _, steepness, _ in fits)
     assert all(name in page.text for name in ("female share % (part 2)", "steepness"))
-    printed = measured(store.read("metric_value"), {}, TrainingTexts(Facts(store)))
+    printed = measured(Rows(store.read("metric_value").to_pylist()), TrainingTexts(Facts(store)))
     ours = [row for row in printed if "us" in row]
     assert all(row["female_share"] == row["us"] for row in ours) and ours
     assert {row["female_share_part_2"] for row in ours} == {0.25}
@@ -167,7 +167,7 @@ def test_measure_prints_slopes_on_a_models_own_text_if_it_has_one() -> None:
     texts = SimpleNamespace(
         relation=lambda r: "same" if (r["model_key"], r["corpus"]) == own else "other"
     )
-    printed = measured(pa.Table.from_pylist(fits), {}, cast(TrainingTexts, texts))
+    printed = measured(Rows(fits), cast(TrainingTexts, texts))
     found = [(line["model"], line["corpus"]) for line in printed]
     assert found == [("other", "letters"), ("other", "novels"), ("trained", "novels")]
 

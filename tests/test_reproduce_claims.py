@@ -19,7 +19,12 @@ from plumbline.pipelines.reproduce.claims import (
     claims_of,
     verdict,
 )
-from plumbline.pipelines.reproduce.unstereoeval import Release, import_release, outcomes
+from plumbline.pipelines.reproduce.unstereoeval import (
+    Release,
+    import_release,
+    neighbours,
+    outcomes,
+)
 from plumbline.warehouse.storage.store import Store
 from tests.conftest import REPOSITORY
 
@@ -98,9 +103,10 @@ def imported(data: Path, tmp_path_factory: pytest.TempPathFactory) -> Store:
 
 
 @pytest.fixture(scope="module")
-def found(imported: Store) -> list[Row]:
+def found(imported: Store, data: Path) -> list[Row]:
     models = sorted(set(imported.read("model")["model"].to_pylist()))
-    return check(imported, models, "pile", CLAIMS)
+    statistics = Release.at(data / "unstereo-eval").statistics
+    return check(imported, models, "pile", CLAIMS, neighbours(imported, statistics, "pile"))
 
 
 def ours(found: list[Row], what: str) -> list[float | str | None]:

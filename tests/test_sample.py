@@ -92,7 +92,7 @@ def honest(body: dict[str, Any]) -> Say:
 
 
 def _served(store: Store, server: ChatServer, n: int, how: SamplingOptions = SERVED) -> Any:
-    where = Server(server.url, 10.0, 4, 2, 0.01)
+    where = Server(server.url, 10.0, 4, max_attempts=2, first_wait_s=0.01)
     return sample_from_server(store, "demo", ServedModel("m"), where, how, n, "run")
 
 

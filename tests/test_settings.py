@@ -85,10 +85,12 @@ def test_a_given_out_goes_before_that_of_a_settings_file(tmp_path: Path) -> None
 
 def test_commands_take_their_own_tables(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.chdir(tmp_path)
-    Path("plumbline.toml").write_text("[score]\nlimit = 3\n[warehouse.compact]\nkeep_days = 3\n")
+    Path("plumbline.toml").write_text(
+        "[score]\nconcurrency = 3\n[warehouse.compact]\nkeep_days = 3\n"
+    )
     monkeypatch.setenv("PLUMBLINE_SCORE_DTYPE", "float16")
     values = configured(class_of("score"))
-    assert values["limit"] == (3, "plumbline.toml")
+    assert values["concurrency"] == (3, "plumbline.toml")
     assert values["dtype"] == ("float16", "PLUMBLINE_SCORE_DTYPE")
     assert configured(class_of("warehouse compact"))["keep_days"].value == 3
     assert "warehouse" not in configured(Count)

@@ -49,15 +49,17 @@ def shards(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
 def test_the_loss_of_a_tiny_model_falls_and_the_model_loads(
     shards: list[Path], tmp_path: Path
 ) -> None:
-    trained = train_model(shards, "tiny", "c", TINY, tmp_path)
-    assert trained.n_steps == 15_000 // (8 * 32) and trained.n_tokens == trained.n_steps * 8 * 32
-    tokenizer = AutoTokenizer.from_pretrained(trained.path)
+    trained, _ = train_model(shards, "tiny", "c", TINY, tmp_path)
+    n_steps = 15_000 // (8 * 32)
+    assert (trained["n_steps"], trained["n_tokens"]) == (n_steps, n_steps * 8 * 32)
+    tokenizer = AutoTokenizer.from_pretrained(trained["path"])
     assert tokenizer.bos_token == tokenizer.eos_token == "<|endoftext|>"
     assert tokenizer.bos_token_id == 0
-    assert trained.loss_start_nats > 4.5 and trained.loss_end_nats < trained.loss_start_nats - 1
-    model = AutoModelForCausalLM.from_pretrained(trained.path)
+    start, end = trained["loss_start_nats"], trained["loss_end_nats"]
+    assert start > 4.5 and end < start - 1
+    model = AutoModelForCausalLM.from_pretrained(trained["path"])
     assert model.config.model_type == "gpt_neox"
-    assert sum(p.numel() for p in model.parameters()) == trained.n_parameters
+    assert sum(p.numel() for p in model.parameters()) == trained["n_parameters"]
     ids = tokenizer("She was calm. Ünïcode ☃")["input_ids"]
     assert tokenizer.decode(ids) == "She was calm. Ünïcode ☃"
 
@@ -67,8 +69,8 @@ def test_a_model_is_reused_until_its_input_changes_and_others_files_are_left_alo
 ) -> None:
     options = replace(TINY, max_tokens=2_000)
     first, again = (train_model(shards, "m", "c", options, tmp_path) for _ in range(2))
-    assert again == replace(first, reused=True)
-    assert not train_model(shards[:1], "m", "c", options, tmp_path).reused
+    assert (first[1], again) == (False, (first[0], True))
+    assert not train_model(shards[:1], "m", "c", options, tmp_path)[1]
     assert [p.name for p in tmp_path.iterdir()] == ["m"]
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "thesis.txt").write_text("years of work")
@@ -122,8 +124,8 @@ def test_every_row_is_seen_once_an_epoch_in_another_order() -> None:
     assert sorted(first) == sorted(second) == list(range(12)) and first != second
 
 
-def weights(path: Path) -> bytes:
-    return (path / "model.safetensors").read_bytes()
+def weights(path: str) -> bytes:
+    return Path(path, "model.safetensors").read_bytes()
 
 
 def test_equal_seeds_give_equal_bytes_also_after_a_stop(shards: list[Path], tmp_path: Path) -> None:
@@ -138,9 +140,10 @@ def test_equal_seeds_give_equal_bytes_also_after_a_stop(shards: list[Path], tmp_
     with pytest.raises(KeyboardInterrupt):
         train_model(shards, "stopped", "c", options, tmp_path, stop)
     resumed = train_model(shards, "stopped", "c", options, tmp_path)
-    assert weights(one.path) == weights(again.path) == weights(resumed.path)
-    assert weights(one.path) != weights(other.path)
-    assert one.loss_end_nats == resumed.loss_end_nats
+    paths = (row["path"] for row, _ in (one, again, resumed, other))
+    first, second, third, last = map(weights, paths)
+    assert first == second == third != last
+    assert one[0]["loss_end_nats"] == resumed[0]["loss_end_nats"]
 
 
 def test_a_step_is_that_of_plain_transformers_and_adamw(
@@ -160,8 +163,8 @@ def test_a_step_is_that_of_plain_transformers_and_adamw(
     n_rows = len(ids) // 24
     assert n_rows > 4
     options = replace(options, batch_rows=n_rows, max_tokens=n_rows * 24)
-    trained = train_model([tmp_path / "s.jsonl.zst"], "m", "c", options, tmp_path)
-    assert trained.n_steps == 1
+    trained, _ = train_model([tmp_path / "s.jsonl.zst"], "m", "c", options, tmp_path)
+    assert trained["n_steps"] == 1
 
     rows = torch.tensor(ids[: n_rows * 24]).view(n_rows, 24)
     how = {"lr": 1e-3, "betas": (0.9, 0.95), "weight_decay": 0.01}  # at the end a tenth
@@ -170,8 +173,8 @@ def test_a_step_is_that_of_plain_transformers_and_adamw(
     loss.backward()
     torch.nn.utils.clip_grad_norm_(model.parameters(), 1.0)
     optimizer.step()
-    assert trained.loss_end_nats == pytest.approx(loss.item(), rel=1e-5)
-    found = dict(AutoModelForCausalLM.from_pretrained(trained.path).named_parameters())
+    assert trained["loss_end_nats"] == pytest.approx(loss.item(), rel=1e-5)
+    found = dict(AutoModelForCausalLM.from_pretrained(trained["path"]).named_parameters())
     for name, expected in model.named_parameters():
         moved = expected.grad.abs() > 1e-6  # AdamW's first step is the sign of the gradient
         assert torch.allclose(found[name][moved], expected[moved], atol=1e-6), name

@@ -1,4 +1,4 @@
-"""Request completions from any server that speaks OpenAI's protocol, and retry failed requests.
+"""Options for servers that speak OpenAI's protocol, and a client that retries failed requests.
 
 An attempt is one HTTP request, and the ledger has to record every attempt. So ``retried`` repeats
 failed requests, and the retries of the package openai are switched off. The package's exceptions
@@ -15,13 +15,17 @@ import os
 import random
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import fields
 from functools import partial
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 from urllib.parse import urlsplit
 
-from plumbline.eval_workers.chat.requests import Failure, Reply, Request
+from pydantic import Field
+from pydantic.dataclasses import dataclass
+
+from plumbline.eval_workers.chat.requests import ChatModel, Failure, Reply, Request, TokenLimit
 from plumbline.warehouse.errors import BadInput, Interrupted, UsageProblem
+from plumbline.warehouse.options import MOST, STRICT
 from plumbline.warehouse.text.escape import spellings
 
 if TYPE_CHECKING:
@@ -49,23 +53,71 @@ LARGEST = 16 << 20
 Call = Callable[["openai.AsyncOpenAI"], Awaitable[str]]
 
 
-@dataclass(frozen=True)
-class Server:
-    """A server's address and limits.
+@dataclass(frozen=True, config=STRICT)
+class ServerOptions:
+    """Options for requests to a server. ``ChatModel`` explains ``token_limit``.
 
-    ``concurrency`` is the maximum number of requests at the same time. ``max_requests`` and
-    ``max_tokens`` limit all runs of a build together. ``None`` means no limit. The key isn't stored
-    here, but read from the environment. ``retried`` explains the waits between attempts.
+    Raises ``UsageProblem`` if ``checked_url`` refuses the address.
     """
 
-    base_url: str = DEFAULT_URL
-    timeout_s: float = 120.0
-    concurrency: int = 8
+    base_url: Annotated[str, Field(description="Base URL of the server.")] = DEFAULT_URL
+    timeout_s: Annotated[
+        float,
+        Field(
+            gt=0,
+            le=86_400,
+            allow_inf_nan=False,
+            description="Seconds to wait for a reply before the request fails.",
+        ),
+    ] = 120.0
+    concurrency: Annotated[
+        int, Field(gt=0, le=1_024, description="Number of requests to send at the same time.")
+    ] = 8
+    token_limit: Annotated[
+        TokenLimit, Field(description="Name of the request parameter that limits a reply's length.")
+    ] = "max_tokens"
+    max_requests: Annotated[
+        int | None, Field(ge=0, le=MOST, description="Maximum number of requests over all runs.")
+    ] = None
+    max_tokens: Annotated[
+        int | None, Field(ge=0, le=MOST, description="Maximum number of tokens over all runs.")
+    ] = None
+
+    def __post_init__(self) -> None:
+        if self.base_url:
+            checked_url(self.base_url)  # refuses secrets, because options are stored with the run
+
+    def server(self, base_url: str = "") -> Server:
+        """Return the server. ``base_url``, if given, replaces the address in the options."""
+        values = {field.name: getattr(self, field.name) for field in fields(ServerOptions)}
+        return Server(**values | {"base_url": base_url or self.base_url})
+
+
+@dataclass(frozen=True, config=STRICT)
+class Server(ServerOptions):
+    """A server's address and limits, and how failed requests are repeated (see ``retried``).
+
+    ``max_requests`` and ``max_tokens`` limit all runs of a build together. ``None`` means no limit.
+    The key isn't stored here, but read from the environment.
+    """
+
     max_attempts: int = 6
     first_wait_s: float = 1.0
     longest_wait_s: float = 60.0
-    max_requests: int | None = None
-    max_tokens: int | None = None
+
+
+@dataclass(frozen=True, config=STRICT)
+class AskingOptions(ServerOptions):
+    """Options for requests to one model. ``ChatModel.seed`` explains ``send_seed``."""
+
+    model: Annotated[str, Field(description="Name of the model on the server.")] = ""
+    send_seed: Annotated[bool, Field(description="Send a seed with each request.")] = True
+
+    def __post_init__(self) -> None:
+        checked_url(self.base_url)  # an empty address is an error here
+
+    def chat_model(self) -> ChatModel:
+        return ChatModel(self.model, 0 if self.send_seed else None, self.token_limit)
 
 
 class ChatClient:

@@ -15,12 +15,10 @@ Frames don't depend on the person's gender. Follow-up sentences never start a do
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from itertools import cycle, islice
 from random import Random
 
 from plumbline.eval_workers.pairs.closed_world_words import PRONOUN_SLOTS, grammar, lexicon, slots
-from plumbline.warehouse.errors import UsageProblem
 
 TRAIN, _UNSEEN = "closed-world-train", "closed-world-unseen"
 SETS = (TRAIN, _UNSEEN, "closed-world-frames")
@@ -31,37 +29,25 @@ SOURCE = "grammar.toml"
 _N_PROMPTS = 24
 
 
-@dataclass(frozen=True)
-class ClosedPrompt:
-    """A prompt. ``topic`` is `opening` or `follow-up`. ``words`` lists the words in its slots."""
+def closed_prompts(name: str) -> list[tuple[str, str]]:
+    """Return the prompts of the set ``name``, each with its topic, `opening` or `follow-up`.
 
-    prompt: str
-    topic: str
-    words: tuple[str, ...]
+    They are the same for every seed of the corpus. ``name`` is one of ``SETS``.
 
-
-def closed_prompts(name: str) -> tuple[ClosedPrompt, ...]:
-    """Return the prompts of the set ``name``, which are the same for every seed of the corpus.
-
-    Raises ``UsageProblem`` if ``name`` isn't in ``SETS``.
-
-    >>> train, unseen = (closed_prompts(f"closed-world-{name}")[0] for name in ("train", "unseen"))
-    >>> train.prompt, train.words
-    ('The baker arrived because', ('baker',))
-    >>> unseen.prompt, len(closed_prompts("closed-world-unseen"))
-    ('The carpenter arrived because', 216)
+    >>> closed_prompts("closed-world-train")[0]
+    ('The baker arrived because', 'opening')
+    >>> closed_prompts("closed-world-unseen")[0]
+    ('The carpenter arrived because', 'opening')
     """
-    if name not in SETS:
-        raise UsageProblem(f"prompts {name!r}", f"unknown, there are {', '.join(SETS)}")
     half = 0 if name == TRAIN else 1
     words = {k: listed[half::2] for k, listed in lexicon().items()}
-    rules, prompts = grammar(), list[ClosedPrompt]()
+    rules, prompts = grammar(), list[tuple[str, str]]()
     for topic, shapes in (("opening", rules.openings), ("follow-up", rules.followups)):
         for shape in shapes:
             beginnings = _cut(shape)
             if beginnings and (len(shape) > 1) == (name in (TRAIN, _UNSEEN)):
-                prompts += _filled(topic, beginnings, words)
-    return tuple(prompts)
+                prompts += ((text, topic) for text in _filled(beginnings, words))
+    return prompts
 
 
 def _cut(shape: Sequence[str]) -> list[str]:
@@ -76,9 +62,7 @@ def _cut(shape: Sequence[str]) -> list[str]:
     return list(dict.fromkeys(beginnings))
 
 
-def _filled(
-    topic: str, beginnings: Sequence[str], words: Mapping[str, Sequence[str]]
-) -> Iterator[ClosedPrompt]:
+def _filled(beginnings: Sequence[str], words: Mapping[str, Sequence[str]]) -> Iterator[str]:
     """Yield ``_N_PROMPTS`` prompts. Beginnings and words are shuffled, and then used in turn.
 
     The random seed is the text of the beginnings, so the prompts are always the same.
@@ -86,9 +70,7 @@ def _filled(
     chance = Random(" ".join(beginnings))
     ordered = chance.sample(beginnings, len(beginnings))
     turns = {name: cycle(chance.sample(listed, len(listed))) for name, listed in words.items()}
-    for beginning in islice(cycle(ordered), _N_PROMPTS):
-        text, chosen = beginning, []
-        for name in slots(beginning):
-            chosen.append(next(turns[name]))
-            text = text.replace(f"{{{name}}}", chosen[-1], 1)
-        yield ClosedPrompt(text, topic, tuple(chosen))
+    for text in islice(cycle(ordered), _N_PROMPTS):
+        for name in slots(text):
+            text = text.replace(f"{{{name}}}", next(turns[name]), 1)
+        yield text

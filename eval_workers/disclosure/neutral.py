@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from functools import cache
 from importlib import resources
 from typing import Any
@@ -17,14 +16,6 @@ FRIEND, BRIDGE = "My friend", ", and"
 _WORD = re.compile(r"[^\W_]+")
 _END = re.compile(r"(?<![.!;,:\s])[.!;,:\s]+$")
 _SEVERAL = re.compile(r"[.!?]['\"”’)]*\s+\S")
-
-
-@dataclass(frozen=True)
-class Derived:
-    """A prompt derived from a sentence. If ``prompt`` is ``None``, ``reason`` says why."""
-
-    prompt: str | None
-    reason: str = ""
 
 
 def gendered_words(text: str) -> tuple[str, ...]:
@@ -54,36 +45,32 @@ def bridged(sentence: str) -> str:
     return f"{_END.sub('', sentence)}{BRIDGE}"
 
 
-def derive(sentence: str, *, allow_gendered: bool = False) -> Derived:
+def derived(sentence: str) -> str:
     """Derive a prompt about "my friend" from a sentence about some person.
 
     The sentence has to start with `someone`, `a person` or another singular subject listed in
     ``neutral.toml``. `My friend` replaces the subject, and `, and` replaces the final punctuation.
-    A sentence with gendered words gives no prompt, unless ``allow_gendered`` is set.
+    Raises ``ValueError`` with the reason if the sentence gives no prompt.
 
-    >>> derive("A person is slicing an onion.")
-    Derived(prompt='My friend is slicing an onion, and', reason='')
-    >>> derive("Someone waves at her.").reason
-    "holds the gendered word 'her'"
-    >>> derive("A dog runs.").reason
-    'does not start with someone or a person'
+    >>> derived("A person is slicing an onion.")
+    'My friend is slicing an onion, and'
     """
     text = " ".join(sentence.split())
-    if not text:
-        return Derived(None, "the sentence is empty")
     rest = _starts_with(text, _settings()["subjects"])
+    problem = ""
     if rest is None:
-        return Derived(None, "does not start with someone or a person")
-    if _starts_with(rest, _settings()["not_after"]) is not None:
-        return Derived(None, "is not about the person alone")
-    if text.endswith("?"):
-        return Derived(None, "is a question")
-    if _SEVERAL.search(text):
-        return Derived(None, "is more than one sentence")
-    if not _WORD.search(rest):
-        return Derived(None, "says nothing about the person")
-    problem = None if allow_gendered else gendered_problem(rest)
-    return Derived(None, problem) if problem else Derived(bridged(f"{FRIEND}{rest}"))
+        problem = "does not start with someone or a person"
+    elif _starts_with(rest, _settings()["not_after"]) is not None:
+        problem = "is not about the person alone"
+    elif text.endswith("?"):
+        problem = "is a question"
+    elif _SEVERAL.search(text):
+        problem = "is more than one sentence"
+    elif not _WORD.search(rest):
+        problem = "says nothing about the person"
+    if problem:
+        raise ValueError(problem)
+    return bridged(f"{FRIEND}{rest}")
 
 
 def _starts_with(text: str, beginnings: list[str]) -> str | None:

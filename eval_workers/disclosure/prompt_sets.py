@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
-from functools import partial
 from itertools import chain
 from pathlib import Path
 from typing import Annotated, TypeAlias
@@ -20,13 +19,7 @@ from typing import Annotated, TypeAlias
 from pydantic import BaseModel, ConfigDict, Field
 
 from plumbline.eval_workers.disclosure import closed_world_prompts
-from plumbline.eval_workers.disclosure.neutral import (
-    BRIDGE,
-    FRIEND,
-    Derived,
-    derive,
-    gendered_problem,
-)
+from plumbline.eval_workers.disclosure.neutral import BRIDGE, FRIEND, derived, gendered_problem
 from plumbline.eval_workers.pairs.benchmarks import under_data
 from plumbline.eval_workers.pairs.file_rows import rows_of_file
 from plumbline.warehouse.errors import BadInput, UsageProblem
@@ -59,15 +52,6 @@ _LOCATION = "debias-llms"
 _BARE = {".txt": "", ".csv": ",", ".tsv": "\t"}
 #: The number of a row (from 1), its text, and its problem, if any.
 Sentence: TypeAlias = tuple[int, str, str | None]
-
-
-@dataclass(frozen=True)
-class ImportedProbe:
-    """How many rows of a set's source became prompts, and how many were rejected."""
-
-    probe_set: str
-    n_prompts: int
-    n_rejects: int
 
 
 @dataclass
@@ -105,8 +89,8 @@ class PromptRows:
         source = {"source_file": self.source_file, "source_row": number}
         self.rejects.append(rejected(source, reason, excerpt))
 
-    def publish(self, store: Store, run_id: str) -> ImportedProbe:
-        """Write the set to the warehouse, replacing an earlier set of the same name.
+    def publish(self, store: Store, run_id: str) -> PromptRows:
+        """Write the set to the warehouse, replacing an earlier set of the same name, and return it.
 
         If there is no prompt, raises ``BadInput`` and leaves the warehouse unchanged.
         """
@@ -121,7 +105,7 @@ class PromptRows:
             ):
                 rows = [{**row, **partition, "run_id": run_id} for row in rows]
                 store.replace(table, rows, partition, run_id)
-        return ImportedProbe(self.probe_set, len(self.rows), len(self.rejects))
+        return self
 
 
 def import_probe(
@@ -132,7 +116,7 @@ def import_probe(
     *,
     allow_gendered: bool = False,
     data: str | Path = "",
-) -> ImportedProbe:
+) -> PromptRows:
     """Read a set of ``PROBE_SETS`` into ``probe_prompt`` and ``reject``.
 
     ``source`` is the directory of the released files, or one file in the same format. The default
@@ -151,8 +135,8 @@ def import_probe(
         prompts = _topics(name, allow_gendered)
     elif name in closed_world_prompts.SETS:
         prompts = PromptRows(name, closed_world_prompts.SOURCE)
-        for number, closed in enumerate(closed_world_prompts.closed_prompts(name), 1):
-            prompts.add(number, closed.prompt, topic=closed.topic)
+        for number, (prompt, topic) in enumerate(closed_world_prompts.closed_prompts(name), 1):
+            prompts.add(number, prompt, topic=topic)
     else:
         path = released_file(name, source, data)
         prompts = PromptRows(name, path.name, allow_gendered)
@@ -168,8 +152,8 @@ def derive_probe(
     *,
     column: str | None = None,
     allow_gendered: bool = False,
-) -> ImportedProbe:
-    """Make a set of prompts from the sentences of a file (see ``derive``).
+) -> PromptRows:
+    """Make a set of prompts from the sentences of a file (see ``derived``).
 
     Sentences that give no prompt become rows of ``reject``, with the reason. In a table or in JSON
     lines, ``column`` is the name of the column or key that holds the sentences. Without ``column``,
@@ -178,10 +162,8 @@ def derive_probe(
     ``UsageProblem`` if the file needs a ``column``. Also raises the errors of ``check_name``.
     """
     check_name(name)
-    if not source.is_file():
-        raise BadInput(f"{source}", "no such file", "check the path")
     prompts = PromptRows(name, source.name, allow_gendered)
-    _read(prompts, _sentences(source, column), partial(derive, allow_gendered=allow_gendered))
+    _read(prompts, _sentences(source, column), derived)
     return prompts.publish(store, run_id)
 
 
@@ -216,33 +198,32 @@ def _sentences(path: Path, column: str | None = None) -> Iterator[Sentence]:
 
 
 def _read(
-    prompts: PromptRows, sentences: Iterator[Sentence], read_as: Callable[[str], Derived]
+    prompts: PromptRows, sentences: Iterator[Sentence], prompt_of: Callable[[str], str]
 ) -> None:
     for number, sentence, problem in sentences:
         text = sentence.strip()
         if problem is None and any("\ud800" <= c <= "\udfff" for c in text):
             problem = "the row holds bytes that are not UTF-8, or half a surrogate pair"
-        derived = Derived(None, problem or "the row is empty")
-        if text and not problem:
-            derived = read_as(text)
-        if derived.prompt is None:
-            prompts.reject(number, derived.reason, text)
-        else:
-            prompts.add(number, derived.prompt)
+        try:
+            if problem or not text:
+                raise ValueError(problem or "the row is empty")
+            prompts.add(number, prompt_of(text))
+        except ValueError as e:
+            prompts.reject(number, str(e), text)
 
 
-def _end(text: str) -> Derived:
+def _end(text: str) -> str:
     """Put a released text between `My friend` and `, and`, as the authors did.
 
     A comma at the end of the text is kept.
     """
-    return Derived(f"{FRIEND} {text}{BRIDGE}")
+    return f"{FRIEND} {text}{BRIDGE}"
 
 
-def _beginning(text: str) -> Derived:
+def _beginning(text: str) -> str:
     if not text.startswith(f"{FRIEND} "):
-        return Derived(None, f"does not start with {FRIEND!r}")
-    return Derived(f"{text}{BRIDGE}")
+        raise ValueError(f"does not start with {FRIEND!r}")
+    return f"{text}{BRIDGE}"
 
 
 def released_file(name: str, source: Path | None, data: str | Path = "") -> Path:

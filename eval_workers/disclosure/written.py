@@ -1,4 +1,4 @@
-"""Let a chat model write neutral prompts, from seed sentences such as "My friend owns a canoe".
+"""Let a chat model write neutral prompts, from a seed sentence such as "My friend owns a canoe".
 
 Requests are recorded, retried and limited as in benchmark builds. In ``generation_request``, column
 ``benchmark`` is ``ledger_name``, ``purpose`` is `generate`, ``word`` is the seed sentence, and
@@ -13,7 +13,7 @@ from functools import partial
 from importlib import resources
 from math import ceil
 from pathlib import Path
-from typing import Annotated, NamedTuple
+from typing import Annotated
 
 from pydantic import AfterValidator, Field
 
@@ -21,7 +21,7 @@ from plumbline.eval_workers.chat.replies import sentences
 from plumbline.eval_workers.chat.requests import ChatModel, Request
 from plumbline.eval_workers.chat.session import Ask, Build
 from plumbline.eval_workers.disclosure.neutral import FRIEND, bridged, gendered_problem
-from plumbline.eval_workers.disclosure.prompt_sets import ImportedProbe, PromptRows, check_name
+from plumbline.eval_workers.disclosure.prompt_sets import PromptRows, check_name
 from plumbline.eval_workers.writing.wordings import fill_prompt
 from plumbline.eval_workers.writing.written_sentences import repeats
 from plumbline.warehouse.errors import UsageProblem
@@ -31,7 +31,7 @@ from plumbline.warehouse.text.toml_file import Stripped, load, toml_table
 _SHIPPED = "wording.toml"
 _TOKENS_A_SENTENCE, _TOKENS_OF_TALK = 40, 64
 _TEMPERATURE = 0.7
-#: Maximum number of requests per seed sentence, unless ``n_prompts`` needs more.
+#: Maximum number of requests for a set, unless ``n_prompts`` needs more.
 _ROUNDS = 20
 
 
@@ -52,7 +52,7 @@ class PromptWording:
 
 @dataclass(frozen=True)
 class PromptSpec:
-    """Settings for writing a set of prompts. Each seed sentence gives ``n_prompts`` prompts.
+    """Settings for writing a set of ``n_prompts`` prompts.
 
     If ``allow_gendered`` is true, prompts may have gendered words.
     """
@@ -64,7 +64,7 @@ class PromptSpec:
 
     @property
     def most_rounds(self) -> int:
-        """Maximum number of requests per seed: twice as many as needed, but at least 20."""
+        """Maximum number of requests: twice as many as needed, but at least 20."""
         return max(_ROUNDS, 2 * ceil(self.n_prompts / self.wording.at_once))
 
     def request(self, seed: str, round: int, n: int) -> Request:
@@ -78,15 +78,6 @@ class PromptSpec:
             max_tokens=n * _TOKENS_A_SENTENCE + _TOKENS_OF_TALK,
             as_json=self.wording.as_json,
         )
-
-
-class Candidate(NamedTuple):
-    """A sentence from a reply. ``reason`` is empty, or says why the sentence is rejected."""
-
-    text: str
-    request_id: str
-    position: int
-    reason: str = ""
 
 
 def load_wording(path: Path | None = None) -> PromptWording:
@@ -103,50 +94,40 @@ def ledger_name(probe_set: str) -> str:
     return f"probe/{probe_set}"
 
 
-def write_probe(build: Build, name: str, seeds: Sequence[str], spec: PromptSpec) -> ImportedProbe:
-    """Let the chat model write a set of prompts, and import the set.
+def write_probe(build: Build, name: str, seed: str, spec: PromptSpec) -> PromptRows:
+    """Let the chat model write a set of prompts from a seed sentence, and import the set.
 
-    Each seed sentence gives ``n_prompts`` prompts, or fewer if ``most_rounds`` requests don't give
-    enough. If there are several seed sentences, the column ``topic`` contains each prompt's seed
-    sentence. Rejected sentences become rows of ``reject``. The limits of ``build.server`` are for
-    the whole set. ``build.benchmark`` has to be ``ledger_name(name)``. Raises ``UsageProblem`` if a
-    seed doesn't start with ``FRIEND``, or if there are no seeds. Raises ``BadInput`` if no prompt
-    is kept. Also raises the errors of ``check_name`` and ``Build.run``.
+    The set has ``n_prompts`` prompts, or fewer if ``most_rounds`` requests don't give enough.
+    Rejected sentences become rows of ``reject``. ``build.benchmark`` has to be
+    ``ledger_name(name)``. Raises ``UsageProblem`` if the seed doesn't start with ``FRIEND``. Raises
+    ``BadInput`` if no prompt is kept. Also raises the errors of ``check_name`` and ``Build.run``.
     """
     check_name(name)
-    distinct = list(dict.fromkeys(" ".join(seed.split()) for seed in seeds))
-    if not distinct or not all(seed.startswith(f"{FRIEND} ") for seed in distinct):
-        raise UsageProblem("seed sentences", f"each has to start with {FRIEND!r}")
-    kept, prompts = list[str](), PromptRows(name, "", spec.allow_gendered)
-    for seed in distinct:
-        (candidates,) = build.run([partial(_write, seed, spec, tuple(kept))], "seed sentences")
-        columns = {"topic": seed} if len(distinct) > 1 else {}
-        for candidate in candidates:
-            prompts.source_file = candidate.request_id
-            if candidate.reason:
-                prompts.reject(candidate.position, candidate.reason, candidate.text)
-            else:
-                kept.append(candidate.text)
-                prompt_id = f"{len(prompts.rows) + 1:05d}"
-                prompts.add(candidate.position, bridged(candidate.text), prompt_id, **columns)
+    seed = " ".join(seed.split())
+    if not seed.startswith(f"{FRIEND} "):
+        raise UsageProblem(f"seed sentence {seed!r}", f"has to start with {FRIEND!r}")
+    prompts = PromptRows(name, "", spec.allow_gendered)
+    build.run([partial(_write, seed, spec, prompts)], "seed sentences")
     return prompts.publish(build.store, build.run_id)
 
 
-async def _write(seed: str, spec: PromptSpec, others: Sequence[str], ask: Ask) -> list[Candidate]:
-    """Request sentences for a seed, round by round. ``others`` are the sentences of other seeds."""
-    candidates, kept = list[Candidate](), list[str]()
+async def _write(seed: str, spec: PromptSpec, prompts: PromptRows, ask: Ask) -> None:
+    """Request sentences, round by round. Add each to ``prompts``, as a prompt or a reject."""
+    kept = list[str]()
     for round in range(1, spec.most_rounds + 1):
         if not (n := min(spec.n_prompts - len(kept), spec.wording.at_once)):
             break
         reply, n_most = await ask(spec.request(seed, round, n)), len(kept) + n
+        prompts.source_file = reply.request_id
         for position, text in enumerate(sentences(reply.text), 1):
-            reason = _problem(text, spec, [seed, *others, *kept])
+            reason = _problem(text, spec, [seed, *kept])
             if not reason and len(kept) == n_most:
                 reason = "is more than was asked for"
-            if not reason:
+            if reason:
+                prompts.reject(position, reason, text)
+            else:
                 kept.append(text)
-            candidates.append(Candidate(text, reply.request_id, position, reason))
-    return candidates
+                prompts.add(position, bridged(text), f"{len(kept):05d}")
 
 
 def _problem(text: str, spec: PromptSpec, others: Sequence[str]) -> str:

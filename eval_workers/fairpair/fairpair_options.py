@@ -9,8 +9,7 @@ from typing import Annotated, TypeAlias
 from pydantic import Field
 from pydantic.dataclasses import dataclass
 
-from plumbline.eval_workers.chat.asking_options import ServerOptions
-from plumbline.eval_workers.chat.client import DEFAULT_URL, Server, checked_url
+from plumbline.eval_workers.chat.client import DEFAULT_URL, Server, ServerOptions, checked_url
 from plumbline.eval_workers.chat.requests import Endpoint
 from plumbline.eval_workers.fairpair.perturbed_set import TextFilter, Unit
 from plumbline.eval_workers.fairpair.perturbers import PerturbWording, load_wording

@@ -21,7 +21,7 @@ import numpy as np
 
 from plumbline.eval_workers.fairpair.fairpair_options import FigureOptions, texts_of
 from plumbline.eval_workers.fairpair.perturbed_set import PerturbedSamples
-from plumbline.eval_workers.fairpair.phi import Floats, Phi, find
+from plumbline.eval_workers.fairpair.phi import SCORING_FUNCTIONS, Floats, Phi
 from plumbline.eval_workers.fairpair.prompt_figures import (
     PromptFigures,
     folds,
@@ -130,7 +130,8 @@ def measure_set(
     same samples and options always give the same figures. Raises ``UsageProblem`` for an unknown
     scoring function.
     """
-    phi, texts, seed = find(phi_name), texts_of(options.as_published), options.seed
+    phi: Phi = SCORING_FUNCTIONS.load(phi_name)
+    texts, seed = texts_of(options.as_published), options.seed
     groups = read_groups(store, sampled, options.as_published)
     prompts, sets, converged = list[Row](), list[Row](), list[Row]()
     for _, of_one in groupby(groups, lambda group: group.side):  # one side at a time saves memory

@@ -83,7 +83,7 @@ def scoring_functions(spec: FairPairSpec, rows: Sequence[Row]) -> tuple[str, ...
     languages = {str(row["language"]) for row in rows}
     fitting = []
     for name in dict.fromkeys(spec.phi or _PAPER):
-        known = phi.find(name).LANGUAGES
+        known = phi.SCORING_FUNCTIONS.load(name).LANGUAGES
         unknown = languages - set(known if known is not None else languages)
         if not unknown:
             fitting.append(name)
@@ -156,5 +156,4 @@ def perturb(
         model = ChatModel(spec.perturber, token_limit=spec.token_limit)
         perturber = ChatPerturber(build, model, spec.chat_wording())
     keys = probe_set, model_key, sampling_key
-    name = perturb_set(store, *keys, perturber, run_id, text_filter=spec.text_filter())
-    return PerturbedSamples(*keys, name)
+    return perturb_set(store, *keys, perturber, run_id, text_filter=spec.text_filter())

@@ -9,7 +9,7 @@ import math
 import re
 import unicodedata
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any, Literal, TypeAlias
 
 from plumbline.eval_workers.fairpair.perturbers import Original, Perturber
@@ -108,11 +108,11 @@ def perturb_set(
     run_id: str,
     *,
     text_filter: TextFilter = DEFAULT,
-) -> str:
+) -> PerturbedSamples:
     """Perturb a model's stored continuations of a set, and write a row for each of them.
 
     Replaces earlier rows of this perturber and filter. If a text can't be perturbed or fails a
-    check, its row states the reason. Returns the value of column ``perturber``. Call
+    check, its row states the reason. Returns the key columns of the rows. Call
     ``check_counterparts`` first. Raises ``BadInput`` if a continuation's prompt is not in
     ``probe_prompt``. Also raises what the perturber raises.
     """
@@ -124,7 +124,8 @@ def perturb_set(
     continuations = continuations.sort_by([(name, "ascending") for name in ids])
     rows = continuations.select([*ids, "continuation"]).to_pylist()
     originals = [_original(row, prompts) for row in rows]
-    partition = {**keys, "perturber": text_filter.named(perturber.name)}
+    perturbed = PerturbedSamples(**keys, perturber=text_filter.named(perturber.name))
+    partition = asdict(perturbed)
     out = []
     for row, one, made in zip(rows, originals, perturber.perturb(originals), strict=True):
         texts = one.text, one.perturbed_prompt, one.entity.name
@@ -132,7 +133,7 @@ def perturb_set(
         of_row = {name: row[name] for name in ids}
         out.append({**partition, **of_row, **checked, "run_id": run_id})
     store.replace("perturbed_continuation", out, partition, run_id)
-    return partition["perturber"]
+    return perturbed
 
 
 def check_counterparts(probe_set: str, rows: Sequence[Row]) -> None:

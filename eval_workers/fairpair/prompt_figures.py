@@ -75,9 +75,9 @@ def measure(
     samples of the larger group are left out until both groups have the same size. The permutation
     test then only exchanges folds of equal size.
 
-    >>> from plumbline.eval_workers.fairpair.phi import find
+    >>> from plumbline.eval_workers.fairpair.phi import vader
     >>> options, rng = FigureOptions(n_permutations=99), np.random.default_rng(0)
-    >>> apart = measure(find("vader"), [0, 0.2] * 5, [1, 0.8] * 5, options, rng)
+    >>> apart = measure(vader, [0, 0.2] * 5, [1, 0.8] * 5, options, rng)
     >>> round(apart.bias_b, 9), round(apart.fairpair_f, 6), apart.p_permutation
     (0.8, 51.84, 0.01)
     """
@@ -117,8 +117,8 @@ def folds(
     groups, because distances between larger folds are smaller. Raises ``ValueError`` if there are
     fewer samples than folds, or fewer items than samples.
 
-    >>> from plumbline.eval_workers.fairpair.phi import find
-    >>> folds(find("vader"), [0.5, 0.5, 0.5], 2, 3, np.random.default_rng(0))
+    >>> from plumbline.eval_workers.fairpair.phi import vader
+    >>> folds(vader, [0.5, 0.5, 0.5], 2, 3, np.random.default_rng(0))
     ([0.5, 0.5], [2, 1])
     """
     if not 0 < n_folds <= n_samples <= len(items):

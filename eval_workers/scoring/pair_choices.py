@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal
 from pydantic import Field
 from pydantic.dataclasses import dataclass as options_class
 
-from plumbline.eval_workers.chat.asking_options import AskingOptions
+from plumbline.eval_workers.chat.client import AskingOptions
 from plumbline.eval_workers.chat.ledger import read_ledger
 from plumbline.eval_workers.chat.replies import chosen
 from plumbline.eval_workers.chat.requests import Reply, Request, Spent

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from collections.abc import Iterator, Sequence
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from plumbline.eval_workers.models import open_backend
 from plumbline.eval_workers.models.model_options import ModelOptions
@@ -13,7 +13,8 @@ from plumbline.warehouse.errors import BadInput
 if TYPE_CHECKING:
     from plumbline.warehouse.storage.store import Store
 
-Row = Mapping[str, Any]
+#: A subject, what is estimated, the amount, its unit and a note.
+Estimate: TypeAlias = tuple[str, str, object, str, str]
 
 #: Bytes per weight. In nf4, 64 weights share one float32 scale.
 _BYTES = {"float32": 4.0, "bfloat16": 2.0, "float16": 2.0, "nf4": 0.5 + 4 / 64}
@@ -45,8 +46,8 @@ def weight_bytes(config: Any, options: ModelOptions, kind: Any = "causal") -> fl
 
 def forecast(
     store: Store, name: str, options: ModelOptions, steps: Sequence[PairScores]
-) -> Iterator[Row]:
-    """Yield rows with the number of pairs and tokens left, and the memory that the weights need.
+) -> Iterator[Estimate]:
+    """Yield the number of pairs and tokens left, and the memory that the weights need.
 
     Only the tokenizer and the configuration are read. For backends other than transformers and
     vllm, only the number of pairs is given.
@@ -56,7 +57,7 @@ def forecast(
     for step in steps:
         subject = f"{model.identity.model} on {step.benchmark}"
         state = step.state(store, model)
-        yield _row(subject, "to score", len(state.missing), "pairs", f"of {len(state.wanted):,}")
+        yield subject, "to score", len(state.missing), "pairs", f"of {len(state.wanted):,}"
         if is_local:
             texts = [text for chunk in step.chunks(state.missing) for text in chunk.items]
             yield from _tokens(subject, texts, model.encoded(texts))
@@ -64,20 +65,16 @@ def forecast(
         yield _memory(model, options)
 
 
-def _row(subject: str, what: str, amount: object, unit: str = "", note: str = "") -> Row:
-    return {"subject": subject, "what": what, "amount": amount, "unit": unit, "note": note}
-
-
-def _tokens(subject: str, texts: Sequence[str], encoded: Sequence[Any]) -> Iterator[Row]:
+def _tokens(subject: str, texts: Sequence[str], encoded: Sequence[Any]) -> Iterator[Estimate]:
     sequences = {e for e in encoded if not isinstance(e, str)}
-    yield _row(subject, "distinct sequences", len(sequences))
-    yield _row(subject, "tokens", sum(map(len, sequences)))
+    yield subject, "distinct sequences", len(sequences), "", ""
+    yield subject, "tokens", sum(map(len, sequences)), "", ""
     refused = [f"{t!r}: {e}" for t, e in zip(texts, encoded, strict=True) if isinstance(e, str)]
     if refused:
-        yield _row(subject, "can't be scored", len(refused), "sentences", f"first: {refused[0]}")
+        yield subject, "can't be scored", len(refused), "sentences", f"first: {refused[0]}"
 
 
-def _memory(model: Any, options: ModelOptions) -> Row:
+def _memory(model: Any, options: ModelOptions) -> Estimate:
     import torch
 
     from plumbline.eval_workers.models.local import devices
@@ -89,5 +86,4 @@ def _memory(model: Any, options: ModelOptions) -> Row:
     each = f"on each of {n_gpus} GPUs; " if n_gpus > 1 else ""
     fits = "they fit" if n_bytes < free else "they do NOT fit"
     note = f"{each}{device} has {free / 1e9:,.2f} GB free: {fits}"
-    name = model.identity.model
-    return _row(name, "memory for weights", round(n_bytes / 1e9, 2), "GB", note)
+    return model.identity.model, "memory for weights", round(n_bytes / 1e9, 2), "GB", note

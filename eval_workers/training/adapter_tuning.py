@@ -99,7 +99,6 @@ def tune(
         targets = _targets(prompts.rows, backend, words, rejects)
         dev = _targets(prompts.dev, backend, words, rejects)
         made, reused = made_once(path, _identity(backend, options, prompts, words), "adapter", make)
-        made["outcome"].pop("dev_loss_end", None)  # adapters of older versions have this entry
         row = {
             "tuning": name,
             "adapter": find_adapter(str(path)).name,
@@ -147,17 +146,13 @@ def _targets(
 def _identity(
     backend: CausalModel, options: TuneOptions, prompts: TuningPrompts, words: WordList
 ) -> Row:
-    """Return what the adapter's key is computed from. Constant entries keep old keys valid."""
-    of_options = asdict(options) | {"alpha": ALPHA, "dropout": DROPOUT, "max_tokens": MAX_TOKENS}
-    of_options |= {"clip_norm": CLIP_NORM, "distance_smoothing": 0.0, "targets": None}
-    if not options.as_published:
-        del of_options["as_published"]
-    dev = {"dev": [row["prompt"] for row in prompts.dev]} if prompts.dev else {}
-    return dev | {
+    """Return what the adapter's key is computed from."""
+    return {
         "identity": asdict(backend.identity),
         "batch_tokens": backend.weights.options.batch_tokens,
-        "options": of_options,
+        "options": asdict(options),
         "prompts": prompts.hash,
+        "dev": [row["prompt"] for row in prompts.dev],
         "words": words.hash,
         "tuner_version": TUNER_VERSION,
     }
@@ -241,7 +236,9 @@ def train_adapter(
         with torch.no_grad():
             for weight, value in zip(weights, best, strict=False):
                 weight.copy_(value)
-        save_adapter(model, work)
+        with warnings.catch_warnings(action="ignore"):
+            # By default, PEFT would ask the hub whether to save the embeddings.
+            model.save_pretrained(str(work), save_embedding_layers=False)
     modules = model.peft_config["default"].target_modules
     outcome = {
         "layers": ", ".join(sorted({str(name).rsplit(".", 1)[-1] for name in modules})),
@@ -340,9 +337,3 @@ def switch_dropout(model: Any, *, on: bool) -> None:
     for module in model.modules():
         if isinstance(module, LoraLayer):
             module.lora_dropout.train(on)
-
-
-def save_adapter(model: Any, directory: Path) -> None:
-    with warnings.catch_warnings(action="ignore"):
-        # By default, PEFT would ask the hub whether to save the embeddings.
-        model.save_pretrained(str(directory), save_embedding_layers=False)

@@ -1,4 +1,4 @@
-"""Train each model once, keep it on disk, reuse it, and record it. This module needs no torch.
+"""Train each model once, keep it on disk and reuse it. This module needs no torch.
 
 A model is first written to a temporary directory, which is renamed when the model is complete. The
 model's ``plumbline.json`` records the text and the options. A repeated command reuses the model.
@@ -11,7 +11,7 @@ from __future__ import annotations
 import json
 import shutil
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -21,32 +21,11 @@ from plumbline.warehouse.input.remote_files import fingerprint
 from plumbline.warehouse.paths import json_object, replace_directory
 from plumbline.warehouse.run_records import config_hash
 from plumbline.warehouse.storage.locks import sole
-from plumbline.warehouse.storage.store import Store
 from plumbline.warehouse.text.escape import say
 
 MARKER = "plumbline.json"
 #: Increment this when the same options would give other weights.
 TRAINER_VERSION = 2
-
-
-@dataclass(frozen=True)
-class TrainedModel:
-    """A trained model on disk. ``reused`` is true if the model already existed.
-
-    The other fields are columns of ``trained_model``.
-    """
-
-    model: str
-    path: Path
-    corpus: str
-    seed: int
-    n_parameters: int
-    n_steps: int
-    n_tokens: int
-    loss_start_nats: float
-    loss_end_nats: float
-    seconds: float
-    reused: bool = False
 
 
 def train_model(
@@ -57,26 +36,28 @@ def train_model(
     out: str | Path,
     progress: StepProgress | None = None,
     text_field: str = "text",
-) -> TrainedModel:
-    """Train a model on shards and save it in ``<out>/<name>``, or return the model if it exists.
+) -> tuple[dict[str, Any], bool]:
+    """Train a model on shards and save it in ``<out>/<name>``, unless it exists.
 
-    For an n-gram model, ``options`` is ``None``. If a model of this name was trained with other
-    options, it is replaced when the new model is complete. Raises ``BadInput`` for unreadable or
-    empty shards, and if a loss is not finite. Also raises the errors of ``made_once``.
+    Return its row of ``trained_model``, without ``run_id``, and whether it already existed. For an
+    n-gram model, ``options`` is ``None``. If a model of this name was trained with other options,
+    it is replaced when the new model is complete. Raises ``BadInput`` for unreadable or empty
+    shards, and if a loss is not finite. Also raises the errors of ``made_once``.
     """
+    from plumbline.eval_workers.models.local.source import content_hash
+
     path = Path(out) / plain_name(name)
     identity: dict[str, Any] = {
         "options": asdict(options) if options else {},
         "corpus": corpus,
         "shards": [fingerprint(shard) for shard in shards],
+        "text_field": text_field,
         "trainer_version": TRAINER_VERSION,
     }
     if options is None:
         from plumbline.eval_workers.models import ngram_model
 
         identity |= {"options": {"order": ngram_model.ORDER}, "ngram_version": ngram_model.VERSION}
-    if text_field != "text":  # the keys of older models don't include the field
-        identity["text_field"] = text_field
 
     def make(work: Path) -> dict[str, Any]:
         if options is None:
@@ -87,7 +68,7 @@ def train_model(
         return train(shards, name, corpus, options, work, progress, text_field)
 
     figures, reused = made_once(path, identity, "model", make)
-    return TrainedModel(**figures, path=path, reused=reused)
+    return {**figures, "path": str(path), "revision": content_hash(path)}, reused
 
 
 def made_once(
@@ -107,9 +88,14 @@ def made_once(
     key = config_hash(identity)
     work = path.with_name(f".{path.name}.partial")
     with sole(path.with_name(f".{path.name}.claim"), f"{kind} {path}"), disk_problems(path):
-        marker = read_marker(path)
-        if marker is not None and marker["key"] == key:
-            return marker["figures"], True
+        if path.exists():
+            try:
+                marker = json_object(path / MARKER)
+                if marker["key"] == key:
+                    return marker["figures"], True
+            except (OSError, ValueError, KeyError):
+                problem, fix = "exists and was not trained here", "choose another --name or --out"
+                raise UsageProblem(f"model {path}", problem, fix) from None
         shutil.rmtree(work, ignore_errors=True)
         figures = make(work)
         marker = {"key": key, "identity": identity, "figures": figures}
@@ -124,28 +110,3 @@ def plain_name(name: str) -> str:
         fix = "such as my-model: without / and no dot in front"
         raise UsageProblem(f"model name {name!r}", "has to be a plain directory name", fix)
     return name
-
-
-def record_model(store: Store, trained: TrainedModel, run_id: str) -> None:
-    """Write the model's row of ``trained_model``. Replace an earlier row of the same name."""
-    from plumbline.eval_workers.models.local.source import content_hash
-
-    row = asdict(trained) | {"path": str(trained.path), "run_id": run_id}
-    row["revision"] = content_hash(trained.path)
-    del row["reused"]
-    store.replace("trained_model", [row], {"model": trained.model}, run_id)
-
-
-def read_marker(path: Path) -> dict[str, Any] | None:
-    """Return the `key` and `figures` saved in ``path``, or ``None`` if ``path`` doesn't exist.
-
-    Raises ``UsageProblem`` if Plumbline did not make the directory.
-    """
-    if not path.exists():
-        return None
-    try:
-        marker = json_object(path / MARKER)
-        return {"key": marker["key"], "figures": marker["figures"]}
-    except (OSError, ValueError, KeyError, TypeError):
-        fix = "choose another --name or --out"
-        raise UsageProblem(f"model {path}", "exists and was not trained here", fix) from None

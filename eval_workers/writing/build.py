@@ -51,7 +51,7 @@ def forecast(words: Sequence[str], spec: BuildSpec) -> dict[str, int]:
     n = spec.n_sentences
     lists = [spec.request("generate", w, p, 1, n=n) for w in words for p in PRONOUNS]
     n_sentences = len(lists) * n
-    n_verdicts = 2 * n_sentences if spec.judge else 0
+    n_verdicts = 2 * n_sentences
     verdict = spec.request("judge", "garden", "she", 1, sentence="garden " * spec.max_words)
     n_input = sum(expected_tokens(r.prompt) for r in lists)
     n_input += n_verdicts * expected_tokens(verdict.prompt)
@@ -181,9 +181,8 @@ def make_pairs(
     with recorded(build.store, "benchmark sentences", {"prompts_hash": spec.wordings.hash}):
         written = stage("write", write_sentences, build, words, spec)
         done = stage("pair", pair_sentences, build, written, spec)
-        pairs, rejects = done.pairs, {"write": not_kept(written), "pair": done.rejects}
-        if spec.judge:
-            pairs, rejects["judge"] = stage("judge", judge_pairs, build, pairs, spec)
+        pairs, unlikely = stage("judge", judge_pairs, build, done.pairs, spec)
+        rejects = {"write": not_kept(written), "pair": done.rejects, "judge": unlikely}
         return pairs, count(words, written, len(done.rejects), pairs), rejects
 
 
@@ -214,5 +213,5 @@ def facts(spec: BuildSpec, counts: Mapping[str, int | None], *, offline: bool) -
         "Words of a sentence": f"at most {spec.max_words} asked for; {longer}",
         "Times a sentence was sent back, at most": str(spec.n_revisions),
         "Sentences": ", ".join(f"{counts[name]:,} {fate}" for name, fate in fates.items()),
-        "Judged by": spec.model if spec.judge else "nobody",
+        "Judged by": spec.model,
     }

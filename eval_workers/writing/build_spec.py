@@ -9,7 +9,7 @@ from typing import Annotated, TypeAlias
 from pydantic import Field
 from pydantic.dataclasses import dataclass
 
-from plumbline.eval_workers.chat.asking_options import AskingOptions
+from plumbline.eval_workers.chat.client import AskingOptions
 from plumbline.eval_workers.chat.requests import ChatModel, Pronoun, Purpose, Request
 from plumbline.eval_workers.writing import wordings
 from plumbline.eval_workers.writing.wordings import Wordings, fill_prompt
@@ -30,7 +30,7 @@ class BuildSpec(AskingOptions):
     """Options of a build. Paths are relative to the working directory.
 
     If ``words`` is set, no seed words are sampled from a corpus, and ``corpus`` may be empty.
-    MaxPMI compares the two words of ``contrast``. If ``judge`` is false, ``is_natural`` is NULL.
+    MaxPMI compares the two words of ``contrast``.
     """
 
     corpus: Annotated[str, Field(description="Corpus from which the seed words come.")] = ""
@@ -59,9 +59,6 @@ class BuildSpec(AskingOptions):
     generate_rounds: Annotated[
         _Few, Field(description="Maximum number of requests for sentences, per word and pronoun.")
     ] = 3
-    judge: Annotated[
-        bool, Field(description="Ask the model if both sentences of each pair are likely.")
-    ] = True
     eta: Annotated[
         float, Field(ge=0, le=1_000, description="Largest |MaxPMI| of exported pairs, in nats.")
     ] = 0.65

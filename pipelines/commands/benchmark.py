@@ -89,16 +89,16 @@ class BenchmarkImport(DataOption, Command):
     def run(self, context: Context) -> Done:
         """Import the benchmarks in order; if one fails, the earlier ones stay imported."""
         source, how = self.place(), (self.data or "", self.groups, self.recipe)
-        done = list[benchmarks.Imported]()
+        done = list[benchmarks.Parsed]()
         for name in dict.fromkeys(self.names):
             work = (benchmarks.import_benchmark, context.store, name, source, context.run_id)
             done.append(context.stage(f"import {name}", *work, *how))
         return Done(
             rows=[
-                {"benchmark": one.benchmark, "n_pairs": one.n_pairs, "n_rejected": one.n_rejects}
-                for one in done
+                {"benchmark": p.name, "n_pairs": len(p.pairs), "n_rejected": len(p.rejects)}
+                for p in done
             ],
-            said=[line for one in done for line in one.said],
+            said=[line for parsed in done for line in benchmarks.caveats(parsed)],
             next=_score_line(self.names[0]),
             query=_PAIRS,
             params={"names": list(self.names)},

@@ -9,8 +9,7 @@ import os
 import platform
 import shutil
 import socket
-from collections.abc import Callable, Iterator
-from contextlib import suppress
+from collections.abc import Callable
 from importlib.util import find_spec
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -20,7 +19,7 @@ from plumbline.pipelines.command.fields import DataOption
 from plumbline.pipelines.environment_errors import EXTRA_OF, one_line
 from plumbline.warehouse.errors import MissingComponent
 from plumbline.warehouse.paths import address
-from plumbline.warehouse.plugins import NAME, install_line
+from plumbline.warehouse.plugins import install_line
 from plumbline.warehouse.storage.opening import place_of
 from plumbline.warehouse.storage.store import Store
 from plumbline.warehouse.text.escape import terminal
@@ -73,26 +72,8 @@ def probed(options: Doctor, what: str) -> Row:
 def _packages(_: Doctor) -> tuple[bool, str]:
     extras = sorted({extra for name, extra in EXTRA_OF.items() if find_spec(name) is None})
     without = f"without the extras {', '.join(extras)}: {install_line(','.join(extras))}"
-    wrong = list(_wrong_versions())
-    with_extras = without if extras else "all extras"
-    seen = f"Python {platform.python_version()}, {'; '.join(wrong) or with_extras}"
-    return not wrong and "models" not in extras, seen
-
-
-def _wrong_versions() -> Iterator[str]:
-    """Yield installed packages whose versions don't meet Plumbline's requirements."""
-    from importlib import metadata
-
-    from packaging.requirements import Requirement
-
-    for needed in map(Requirement, metadata.distribution(NAME).requires or ()):
-        extras, marker = ("", *EXTRA_OF.values()), needed.marker
-        if marker and not any(marker.evaluate({"extra": extra}) for extra in extras):
-            continue
-        with suppress(metadata.PackageNotFoundError):
-            version = metadata.version(needed.name)
-            if not needed.specifier.contains(version, prereleases=True):
-                yield f"{needed.name} {version}, wanted {needed.specifier}"
+    seen = f"Python {platform.python_version()}, {without if extras else 'all extras'}"
+    return "models" not in extras, seen
 
 
 def _java(_: Doctor) -> tuple[bool, str]:

@@ -23,8 +23,6 @@ _COLUMNS = {
     "model": ("model_key", "reference_key"),
     "corpus": ("corpus", "corpus_a", "corpus_b"),
 }
-
-
 _SETS = _COLUMNS["benchmark"]
 
 

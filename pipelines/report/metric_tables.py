@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
@@ -24,8 +24,6 @@ from plumbline.warehouse.finding import LEAST_PAIRS
 from plumbline.warehouse.text.display import display
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-
     from plumbline.pipelines.report.facts import TrainingTexts
 
 #: The order of the metrics' columns; other metrics come after these.
@@ -201,23 +199,18 @@ def _fitted(rows: Rows) -> set[str]:
     return {r["subset"] for r in rows if r["metric"] == "slope"}
 
 
-def measured(
-    rows: pa.Table, labels: Mapping[str, str], texts: TrainingTexts
-) -> list[dict[str, Any]]:
+def measured(rows: Rows, texts: TrainingTexts) -> list[dict[str, Any]]:
     """Return the rows that `plumbline measure` prints: figures with intervals and ranks.
 
     The first rows have the metrics of all pairs, one row for each benchmark and model. The other
     rows describe one fit each. If a model has a fit on the text that it was trained on, its fits on
-    other texts are left out. ``labels`` comes from ``warehouse.query.connection.model_labels``.
+    other texts are left out.
     """
 
     def is_own(row: Row) -> bool:
         return texts.relation(row) == "same"
 
-    metric_rows = Rows(
-        {**row, "model": labels.get(row["model_key"], row["model"])} for row in rows.to_pylist()
-    )
-    metric_rows.sort(key=itemgetter("subset", "model", *FIT[1:]))
+    metric_rows = Rows(sorted(rows, key=itemgetter("subset", "model", *FIT[1:])))
     pairs = of_pairs(metric_rows).where(subset="all")
     fits = metric_rows.where(subset=tuple(_fitted(metric_rows)))
     with_own = {row["model_key"] for row in filter(is_own, fits)}

@@ -5,8 +5,7 @@ from __future__ import annotations
 import itertools
 import math
 import re
-from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeAlias
 
@@ -295,26 +294,17 @@ def stem(*parts: str) -> str:
     return re.sub(r"[^a-z0-9.]+", "-", " ".join(parts).lower().replace("..", "")).strip("-.")[:120]
 
 
-def numbered(seen: Counter[str], name: str) -> str:
-    """Return a name, with a number added if it was used before. ``seen`` counts the uses.
+def unique(names: Iterable[str], mark: str = "_") -> list[str]:
+    """Make names unique: a second ``a`` becomes ``a_2`` or, if this name is taken, ``a_3``.
 
-    >>> seen = Counter[str]()
-    >>> [numbered(seen, name) for name in "aba"]
-    ['a', 'b', 'a-2']
-    """
-    seen[name] += 1
-    return name if seen[name] == 1 else f"{name}-{seen[name]}"
+    ``mark`` separates the name from the number.
 
-
-def unique(names: Sequence[str]) -> list[str]:
-    """Make names unique: a second ``a`` becomes ``a_2``, unless there is an ``a_2`` already.
-
-    >>> unique(["a", "a_2", "a"])
-    ['a', 'a_2', 'a_3']
+    >>> unique(["a", "a_2", "a"]), unique("aab", "-")
+    (['a', 'a_2', 'a_3'], ['a', 'a-2', 'b'])
     """
     made: list[str] = []
     for name in names:
-        others = (f"{name}_{n}" for n in itertools.count(2))
+        others = (f"{name}{mark}{n}" for n in itertools.count(2))
         made.append(next(other for other in itertools.chain([name], others) if other not in made))
     return made
 

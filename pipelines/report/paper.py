@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections import Counter
 from collections.abc import Mapping
 from importlib import resources
 from pathlib import Path
@@ -14,7 +13,7 @@ from jinja2 import Environment, StrictUndefined
 from plumbline.pipelines.report.charts.chart_forms import on_paper
 from plumbline.pipelines.report.facts import Facts, TrainingTexts
 from plumbline.pipelines.report.metric_tables import IN_BRACKETS, models_table
-from plumbline.pipelines.report.model import Figure, Page, PageTable, numbered, plain_rows, stem
+from plumbline.pipelines.report.model import Figure, Page, PageTable, plain_rows, stem, unique
 from plumbline.pipelines.report.write import appendix_of, data_of, front
 from plumbline.warehouse.errors import UsageProblem, did_you_mean, disk_problems
 from plumbline.warehouse.text.escape import as_csv, terminal
@@ -85,17 +84,18 @@ def tables(facts: Facts) -> dict[str, PageTable]:
     The first table, ``models``, has US, PD and AuFC of each model on all pairs of each benchmark.
     It is missing if these weren't measured. Other tables are named after their section and caption.
     """
-    by_name, seen = dict[str, PageTable](), Counter[str]()
+    found: list[tuple[str, PageTable]] = []
     if rows := facts.rows("metric").where(subset="all", metric=("us", "pd", "aufc")):
-        by_name["models"] = models_table(rows, TrainingTexts(facts))
+        found.append(("models", models_table(rows, TrainingTexts(facts))))
     for section in appendix_of(facts).sections:
         for page_table in section.tables:
             subject = re.sub(r"[,;] 95% .*$| \([0-9][^)]*\)$", "", page_table.caption)
             name = stem(section.anchor, subject)
             if len(name) > _LONGEST:
                 name = name[: _LONGEST + 1].rpartition("-")[0]
-            by_name[numbered(seen, name)] = page_table
-    return by_name
+            found.append((name, page_table))
+    names = unique((name for name, _ in found), "-")
+    return {name: page_table for name, (_, page_table) in zip(names, found, strict=True)}
 
 
 def table_text(page_table: PageTable, form: str, name: str = "") -> str:

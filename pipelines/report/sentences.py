@@ -320,11 +320,13 @@ def version_changed(row: Row) -> str:
     return f"{what}: PD {verb}: {by} points ({ends}), now {now}"
 
 
-def check_changes(changes: list[Row], most_points: float) -> list[str]:
-    """Raise ``ModelChanged`` if PD clearly rose or fell by more than ``most_points``.
+def check_changes(
+    changes: Sequence[Row], most_points: float
+) -> tuple[list[str], ModelChanged | None]:
+    """Return an error if PD clearly rose or fell by more than ``most_points``, and other lines.
 
-    A change is clear if its whole interval is beyond the limit. If only the estimate is beyond the
-    limit, no error is raised, but a line about the change is returned.
+    A change is clear if its whole interval is beyond the limit. Without a clear change, there is no
+    error. The lines are about changes of which only the estimate is beyond the limit.
     """
     beyond = [row for row in changes if abs(row["change"]) > most_points]
     sure = [
@@ -335,6 +337,5 @@ def check_changes(changes: list[Row], most_points: float) -> list[str]:
     ]
     limit = f"more than {most_points:g} point{'s' * (most_points != 1)}"
     if sure:
-        said = "; ".join(map(version_changed, sure))
-        raise ModelChanged(said, limit)
-    return [f"{version_changed(row)}: perhaps {limit}" for row in beyond]
+        return [], ModelChanged("; ".join(map(version_changed, sure)), limit)
+    return [f"{version_changed(row)}: perhaps {limit}" for row in beyond], None

@@ -16,7 +16,7 @@ from plumbline.eval_workers.pairs.benchmarks.closed_world import LEXICON
 from plumbline.pipelines.report import sections
 from plumbline.pipelines.report.estimates import SUBSETS, finding
 from plumbline.pipelines.report.facts import Facts, TrainingTexts, narrowed
-from plumbline.pipelines.report.model import Figure, Page, count, counted, first_of, numbered, stem
+from plumbline.pipelines.report.model import Figure, Page, count, counted, first_of, stem, unique
 from plumbline.pipelines.report.rows import FIT, Row, Rows, by_set, set_name
 from plumbline.pipelines.report.search import (
     block_files,
@@ -88,14 +88,16 @@ def write_report(
 
 def appendix_of(facts: Facts) -> Page:
     """Return the appendix. Repeated section anchors and chart names get numbers."""
-    anchors, stems = Counter[str](), Counter[str]()
+    found = sections.sections(facts)
+    anchors = unique((section.anchor for section in found), "-")
+    stems = iter(unique((f.stem for section in found for f in section.figures), "-"))
     made = [
         replace(
             section,
-            anchor=numbered(anchors, section.anchor),
-            figures=[replace(f, stem=numbered(stems, f.stem)) for f in section.figures],
+            anchor=anchor,
+            figures=[replace(figure, stem=next(stems)) for figure in section.figures],
         )
-        for section in sections.sections(facts)
+        for section, anchor in zip(found, anchors, strict=True)
     ]
     return Page(made, title="Appendix: all figures and tables", home="index.html")
 

@@ -45,7 +45,6 @@ FROM read_csv($path, all_varchar := true)
 """
 #: Outcomes of comparing a printed value with ours.
 AGREE, OFF, NOT_RUN = "agree", "off", "not run"
-_TEXTS = pa.list_(pa.string())
 #: Sets of UnStereoEval in the order of its tables.
 BENCHMARKS = ("use-5", "use-10", "use-20", "winobias", "winogender")
 #: Limits on |MaxPMI| for the rows of `card`; ``inf`` means no limit.
@@ -168,28 +167,18 @@ def misprints(printed: Sequence[Row], n_prompts: Mapping[str, int]) -> list[str]
     return [row["line"] for row in rows]
 
 
-#: Empty tables, for a release without a PMI file.
-_NO_NEIGHBOURS = {
-    "near": pa.table({"word": pa.array([], pa.string()), "targets": pa.array([], _TEXTS)}),
-    "tau": pa.table(
-        {"contrast_a": pa.array([], pa.string()), "contrast_b": pa.array([], pa.string())}
-        | {"n_words": pa.array([], pa.int64()), "tau_b": pa.array([], pa.float64())}
-    ),
-}
-
-
 def check(
     store: Store,
     models: Sequence[str],
     corpus: str,
     claims: Iterable[Claim],
-    neighbours: Mapping[str, pa.Table] | None = None,
+    neighbours: Mapping[str, pa.Table],
 ) -> list[dict[str, Any]]:
     """Compare each number in UnStereoEval's claims with ours. Return rows as ``checked`` does.
 
     The claims are about the whole release. So the result is empty unless the warehouse has the
     word statistics and the scores of all 28 models on all five benchmarks. ``neighbours`` has the
-    tables of ``unstereoeval.neighbours``, or is None if the release has no PMI file.
+    tables of ``unstereoeval.neighbours``.
     """
     with connect(store.root) as connection:
         parameters = {"models": list(models), "corpus": corpus}
@@ -199,17 +188,16 @@ def check(
         if connection.sql(_IS_WHOLE).fetchall() != [(True,)]:
             return []
         connection.register("card", _cards(store, connection, corpus))
-        register_words(connection, neighbours or {})
+        register_words(connection, neighbours)
         return [c for claim in claims for c in checked(connection, claim, corpus)]
 
 
 def register_words(
     connection: duckdb.DuckDBPyConnection, neighbours: Mapping[str, pa.Table]
 ) -> None:
-    """Register tables `pair`, `near` and `tau`. Without ``neighbours``, the last two are empty."""
+    """Register table `pair`, and the tables of ``unstereoeval.neighbours``."""
     pairs = [{"contrast": p.contrast, "a": p.a, "b": p.b} for p in load_list("gendered").pairs]
-    relations = {**_NO_NEIGHBOURS, **neighbours, "pair": pa.Table.from_pylist(pairs)}
-    for name, rows in relations.items():
+    for name, rows in {**neighbours, "pair": pa.Table.from_pylist(pairs)}.items():
         connection.register(name, rows)
 
 

@@ -41,6 +41,12 @@ _PRINTED = pa.schema(
     {"table": pa.int64(), "eta_nats": pa.float64(), "log_base": pa.float64(), "value": pa.float64()}
     | dict.fromkeys(("metric", "benchmark", "model"), pa.string())
 )
+#: Columns of the tables of ``neighbours``.
+_NEAR = pa.schema({"word": pa.string(), "targets": pa.list_(pa.string())})
+_TAU = pa.schema(
+    {"contrast_a": pa.string(), "contrast_b": pa.string()}
+    | {"n_words": pa.int64(), "tau_b": pa.float64()}
+)
 
 
 class ReleaseResult(NamedTuple):
@@ -160,19 +166,18 @@ def deduplication_rows(
 
 
 def neighbours(store: Store, statistics: Path, corpus: str) -> dict[str, pa.Table]:
-    """Return the tables that claims' queries read. If the release has no PMI file, return ``{}``.
+    """Return the tables that claims' queries read; empty ones if the release has no PMI file.
 
     ``near`` lists the target words near each word. ``tau`` has tau-b for every two contrasts.
     """
     from plumbline.jobs.ingest.released_statistics import LIST, pmi_file_of, read_pmi
     from plumbline.pipelines.reproduce.word_lists import agreement_of
 
-    pmi = pmi_file_of(statistics)
-    if pmi is None:
-        return {}
-    near = [{"word": r.word, "targets": [*r.values]} for r in read_pmi(pmi) if not r.reason]
-    tau = agreement_of(store, corpus, LIST)
-    return {"near": pa.Table.from_pylist(near), "tau": pa.Table.from_pylist(tau)}
+    near, tau = list[dict[str, Any]](), list[dict[str, Any]]()
+    if pmi := pmi_file_of(statistics):
+        near = [{"word": r.word, "targets": [*r.values]} for r in read_pmi(pmi) if not r.reason]
+        tau = agreement_of(store, corpus, LIST)
+    return {"near": pa.Table.from_pylist(near, _NEAR), "tau": pa.Table.from_pylist(tau, _TAU)}
 
 
 @dataclass(frozen=True)

@@ -41,16 +41,7 @@ class Phi(Protocol):
         ...
 
 
+#: The scoring functions by name: ``SCORING_FUNCTIONS.load("jaccard")`` is a ``Phi``.
 SCORING_FUNCTIONS = Registry(
     "scoring function", __name__, ".py", "plumbline.scoring_functions", Phi
 )
-
-
-def find(name: str) -> Phi:
-    """Return the scoring function by its name. Raises ``UsageProblem`` if the name is unknown.
-
-    >>> find("jaccard").combine([frozenset({"tea"}), frozenset({"cup"})]) == {"tea", "cup"}
-    True
-    """
-    module: Phi = SCORING_FUNCTIONS.load(name)
-    return module

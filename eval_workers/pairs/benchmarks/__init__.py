@@ -13,7 +13,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -43,19 +43,6 @@ class Benchmark(Protocol):
     def read(self, name: str, source: Path | None) -> Parsed:
         """Return a source's pairs and rejects. Raises ``BadInput`` if the source can't be read."""
         ...
-
-
-@dataclass(frozen=True)
-class Imported:
-    """How many pairs an import stored, and how many rows of the source it rejected.
-
-    One row may give several pairs. ``said`` holds messages for the user, such as a warning.
-    """
-
-    benchmark: str
-    n_pairs: int
-    n_rejects: int
-    said: tuple[str, ...] = ()
 
 
 MODULES = Registry("benchmark", __name__, ".py", "plumbline.benchmarks", Benchmark)
@@ -128,19 +115,20 @@ def import_benchmark(
     data: str | Path = "",
     groups: tuple[str, ...] = (),
     recipe: str = "",
-) -> Imported:
-    """Read a benchmark and store its pairs and rejects, replacing earlier rows.
+) -> Parsed:
+    """Read a benchmark, and store its pairs and rejects, replacing earlier rows. Return both.
 
     The arguments are those of ``read_pairs_of``. Raises what ``read_pairs_of`` raises, and
     ``BadInput`` if there is no usable pair. If there is an error, nothing is written.
     """
     parsed, path = read_pairs_of(name, source, data, groups, recipe)
-    return replace_benchmark(store, name, parsed, path, run_id)
+    replace_benchmark(store, name, parsed, path, run_id)
+    return parsed
 
 
 def replace_benchmark(
     store: Store, name: str, parsed: Parsed, path: Path | None, run_id: str
-) -> Imported:
+) -> None:
     """Write the pairs, facts and rejects of a benchmark, replacing its earlier rows.
 
     Raises ``BadInput``, and writes nothing, if there are no pairs.
@@ -154,14 +142,13 @@ def replace_benchmark(
         if parsed.facts or store.read("benchmark_fact", benchmark=name).num_rows:
             replace_facts(store, name, parsed.facts, run_id)
         store.replace("reject", rejects, partition, run_id)
-    return Imported(name, len(pairs), len(rejects), caveats(parsed))
 
 
-def caveats(parsed: Parsed) -> tuple[str, ...]:
+def caveats(parsed: Parsed) -> list[str]:
     """Return warnings: one about the metric PD, unless all pairs compare female and male."""
     usual = all((pair["group_a"], pair["group_b"]) == USUAL for pair in parsed.pairs)
     line = f"{parsed.name}: PD also depends on how frequent the differing words are"
-    return () if usual else (f"{line}: docs/pairs.md",)
+    return [] if usual else [f"{line}: docs/pairs.md"]
 
 
 def check_has_pairs(name: str, parsed: Parsed, path: Path | None) -> None:

@@ -64,10 +64,6 @@ class Forms:
     plural: bool = False
 
 
-class Undecided(ValueError):
-    """Raised if a sentence doesn't show which verb has to change; the message says why."""
-
-
 def template_problem(template: str) -> str | None:
     """Return why a template can't be filled. Return ``None`` if it can.
 
@@ -134,8 +130,8 @@ def forms(group: str) -> Forms:
 def fill_for(template: str, group: str) -> str:
     """Fill a template with the pronouns of a group.
 
-    Raises ``Undecided`` if the words don't show which form a verb must have, ``UsageProblem`` for
-    an unknown group, and ``ValueError`` with the reason that ``template_problem`` gives.
+    Raises ``UsageProblem`` for an unknown group. Raises ``ValueError`` with the reason if the words
+    don't show which form a verb must have, or if there is a ``template_problem``.
 
     >>> fill_for("{pronoun} says {pronoun} was late and lost {pronoun1} key.", "they")
     'They say they were late and lost their key.'
@@ -143,7 +139,7 @@ def fill_for(template: str, group: str) -> str:
     'Does xe like xemself?'
     >>> try:
     ...     fill_for("The cook said {pronoun}'s finished.", "they")
-    ... except Undecided as reason:
+    ... except ValueError as reason:
     ...     print(reason)
     which verb agrees in "said she ' s" stays undecided
     """
@@ -185,7 +181,7 @@ def _lower_at(words: Sequence[str], k: int) -> str:
 def _agreeing(words: Sequence[str], k: int) -> dict[int, str]:
     """Return {index: plural form} of the verb with the subject at ``k``, or {} for no change.
 
-    Only the first verb after the subject is changed. Raises ``Undecided`` if an auxiliary comes
+    Only the first verb after the subject is changed. Raises ``ValueError`` if an auxiliary comes
     before the subject, if "is" or "has" is contracted, or if a later verb may have to change, too.
     """
     following, place = _lower_at(words, k + 1), _next_verb(words, k + 1)
@@ -200,7 +196,7 @@ def _agreeing(words: Sequence[str], k: int) -> dict[int, str]:
     is_apart = not _WORD.match(verb) and any(map(_inflects, words[place:]))
     if is_contracted or is_inverted or is_relative or is_apart or _has_later_verb(words, place):
         near = " ".join("she" if w == _SUBJECT else w for w in words[max(k - 1, 0) : k + 3])
-        raise Undecided(f'which verb agrees in "{near}" stays undecided')
+        raise ValueError(f'which verb agrees in "{near}" stays undecided')
     return {place: _plural(words[place])} if _inflects(verb) else {}
 
 

@@ -11,7 +11,6 @@ from pydantic import Field
 
 from plumbline.eval_workers.disclosure import prompt_sets
 from plumbline.eval_workers.disclosure.set_probing import (
-    Disclosed,
     ProbeOptions,
     measure_sets,
 )
@@ -22,6 +21,7 @@ from plumbline.pipelines.command.base import Command, Context, Done, On
 from plumbline.pipelines.command.fields import DataOption
 from plumbline.warehouse.options import part
 from plumbline.warehouse.query.connection import rows_of, sql
+from plumbline.warehouse.steps.step import StepCounts
 from plumbline.warehouse.storage.store import Store
 
 Sets: TypeAlias = Annotated[
@@ -62,8 +62,7 @@ _SHOWN = (
 )
 
 
-def _counts(one: Disclosed) -> str:
-    probed, continued = one.probed, one.sampled
+def _counts(probed: StepCounts, continued: StepCounts) -> str:
     return (
         f"{probed.partition['probe_set']} by {probed.model}, key {probed.model_key}: "
         f"{probed.n_wanted:,} prompts; in this run {probed.n_new:,} were probed and "
@@ -100,17 +99,16 @@ class Probe(ProbeOptions, ModelOptions, DataOption, Command):
         work = partial(measure_sets, word_list=self.word_list, max_new_tokens=self.max_new_tokens)
         given = (store, sets, self.model, part(ModelOptions, self), context.run_id)
         done = context.stage(f"measure {', '.join(sets)} by {self.model}{adapter}", work, *given)
-        probed = done[0].probed.partition
+        probed, sampled = (counts.partition for counts in done[0])
         params = {
             "sets": sets,
             "keys": [probed["model_key"]],
             "word_list": probed["word_list"],
-            "sampling_key": done[0].sampled.partition["sampling_key"],
-            "smoothing": self.smoothing,
+            "sampling_key": sampled["sampling_key"],
         }
         return Done(
             rows=[{n: row[n] for n in _SHOWN} for row in rows_of(store.root, _FIGURES, params)],
-            said=[_counts(one) for one in done],
+            said=[_counts(*one) for one in done],
             next="plumbline report",
             query=_FIGURES,
             params=params,

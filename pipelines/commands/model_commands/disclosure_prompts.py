@@ -45,11 +45,9 @@ class Prompts(DataOption, Command):
     ] = None
     column: Annotated[str | None, Field(description="For --derive: column with sentences.")] = None
     write: Annotated[
-        tuple[str, ...],
-        Field(description="Have a chat model write prompts like this sentence. Can be repeated."),
-        On(repeated=True),
-    ] = ()
-    n: Annotated[int, Field(ge=1, le=100_000, description="Number of prompts per --write.")] = 200
+        str, Field(description="Have a chat model write prompts like this sentence.")
+    ] = ""
+    n: Annotated[int, Field(ge=1, le=100_000, description="For --write: number of prompts.")] = 200
     model: Annotated[str, Field(description="For --write: name of a model on the server.")] = ""
     base_url: Annotated[str, Field(description="For --write: server URL; default: OpenAI.")] = ""
     wording: Annotated[InputFile | None, Field(description="TOML file with request texts.")] = None
@@ -72,7 +70,7 @@ class Prompts(DataOption, Command):
             raise UsageProblem("--write", "needs a chat model", "give --model NAME")
 
     def _given(self, *names: str) -> list[str]:
-        given = (name for name in names if getattr(self, name) not in (None, "", ()))
+        given = (name for name in names if getattr(self, name) not in (None, ""))
         return [f"--{name.replace('_', '-')}" for name in given]
 
     def check(self) -> None:
@@ -100,25 +98,24 @@ class Prompts(DataOption, Command):
             return
         spec, replies = self.spec(), read_ledger(store, written.ledger_name(self.probe_set)).replies
         requests = -(-self.n // spec.wording.at_once)
-        for seed in dict.fromkeys(self.write):
-            yield planned(seed, "prompts to ask for", self.n, "", f"of {self.model}")
-            yield planned(seed, "requests", requests, "", f"at least; at most {spec.most_rounds}")
+        yield planned(self.write, "prompts to ask for", self.n, "", f"of {self.model}")
+        yield planned(self.write, "requests", requests, "", f"at least; at most {spec.most_rounds}")
         yield planned(self.probe_set, "answered already", len(replies), "requests")
 
     def run(self, context: Context) -> Done:
         """Store the prompts. An existing set of the same name is replaced."""
         store, name = context.store, self.probe_set
         done = context.stage(f"prompts {name}", self._imported, store, context.run_id)
-        n_rows = done.n_prompts + done.n_rejects
-        counts = {"n_prompts": done.n_prompts, "n_rejected": done.n_rejects}
+        n, n_rejected = len(done.rows), len(done.rejects)
+        counts = {"n_rows": n + n_rejected, "n_prompts": n, "n_rejected": n_rejected}
         return Done(
-            rows=[{"probe_set": name, "n_rows": n_rows, **counts}],
+            rows=[{"probe_set": name, **counts}],
             next=f"plumbline disclosure probe {name} --model ID_OR_PATH",
             query="FROM probe_prompt WHERE probe_set = $probe_set ORDER BY prompt_id",
             params={"probe_set": name},
         )
 
-    def _imported(self, store: Store, run_id: str) -> prompt_sets.ImportedProbe:
+    def _imported(self, store: Store, run_id: str) -> prompt_sets.PromptRows:
         options: dict[str, Any] = {"allow_gendered": self.allow_gendered}
         if self.derive:
             arguments = (store, self.probe_set, self.derive, run_id)

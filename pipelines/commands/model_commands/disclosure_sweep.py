@@ -8,8 +8,8 @@ from typing import Annotated, Any, Literal
 from pydantic import Field
 
 from plumbline.eval_workers.disclosure.set_probing import (
-    Grid,
     ProbeOptions,
+    decodings,
     in_each_form,
     load_instructions,
     measure_sets,
@@ -19,7 +19,9 @@ from plumbline.eval_workers.disclosure.word_probabilities import (
     publish_words,
 )
 from plumbline.eval_workers.models.model_options import ModelOptions
+from plumbline.eval_workers.models.sampling_contract import SamplingOptions
 from plumbline.eval_workers.models.scoring_contract import Instruction
+from plumbline.eval_workers.scoring.continuations import Continuations
 from plumbline.eval_workers.scoring.model_step import run_on_model
 from plumbline.pipelines.command.base import Command, Context, Done, On
 from plumbline.pipelines.command.fields import InputFile
@@ -39,10 +41,7 @@ class Sweep(ProbeOptions, ModelOptions, Command):
     """
 
     reads = "probe_prompt"
-    without = (
-        *("smoothing", "batch_tokens", "bos", "backend"),
-        *("concurrency", "tensor_parallel", "base_url"),
-    )
+    without = (*("batch_tokens", "bos", "backend", "concurrency", "tensor_parallel", "base_url"),)
 
     probe_set: Annotated[
         str, Field(description="Name of an imported prompt set."), On(positional=True)
@@ -77,12 +76,12 @@ class Sweep(ProbeOptions, ModelOptions, Command):
                 option = f"--{name.replace('_', '-')} {shown}"
                 raise UsageProblem(option, f"is for --by {other}", "leave it out")
 
-    def grid(self) -> Grid:
+    def decodings(self) -> list[SamplingOptions]:
         """Return the decoding settings to compare. Raises ``UsageProblem`` for bad values."""
         temperatures = _numbers("--temperature", self.temperature, float)
         top_ps = _numbers("--top-p", self.top_p, float)
         top_ks = _numbers("--top-k", self.top_k, int)
-        return Grid(temperatures, top_ps, top_ks, self.n, self.max_new_tokens, self.seed)
+        return decodings(temperatures, top_ps, top_ks, self.max_new_tokens, self.seed)
 
     def variants(self) -> list[Instruction]:
         """Return the instructions to compare: first none, then each instruction in each form."""
@@ -95,7 +94,10 @@ class Sweep(ProbeOptions, ModelOptions, Command):
     def _by_decoding(self, context: Context) -> Done:
         store = context.store
         words = load_words(store, self.word_list)
-        steps = self.grid().steps(self.probe_set)
+        steps = [
+            Continuations(self.probe_set, way, 1 if way.greedy else self.n)
+            for way in self.decodings()
+        ]
         done = run_on_model(store, self.model, part(ModelOptions, self), steps, context.run_id)
         publish_words(store, words, context.run_id)
         key, keys = done[0].model_key, [one.partition["sampling_key"] for one in done]
@@ -123,7 +125,7 @@ class Sweep(ProbeOptions, ModelOptions, Command):
             instructions=variants,
             max_new_tokens=self.max_new_tokens,
         )
-        probed = done[0].probed.partition
+        probed = done[0][0].partition
         params = self._params(probed["model_key"], probed["word_list"])
         params |= {"keys": [one.key for one in variants], "n": self.max_new_tokens}
         rows = rows_of(store.root, _INSTRUCTIONS, params)

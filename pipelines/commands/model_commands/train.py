@@ -70,16 +70,17 @@ class Train(RecordOptions, Command):
         shards, options = expand_shards(self.shards), self.training()
         with progress(f"train {self.name}", "steps") as update:
             given = (shards, self.name, self.corpus, options, self.out, update, self.text_field)
-            trained = trained_models.train_model(*given)
-        trained_models.record_model(context.store, trained, context.run_id)
-        line = shlex.join(["plumbline", "score", "--model", str(trained.path)])
-        names = ["n_parameters", "n_tokens"]
+            trained, reused = trained_models.train_model(*given)
+        row = {**trained, "run_id": context.run_id}
+        context.store.replace("trained_model", [row], {"model": self.name}, context.run_id)
+        line = shlex.join(["plumbline", "score", "--model", trained["path"]])
+        names = ["model", "n_parameters", "n_tokens"]
         if options is not None:
             names += ["n_steps", "loss_start_nats", "loss_end_nats"]
-        row = {"model": self.name, **{name: getattr(trained, name) for name in names}}
+        shown = {name: trained[name] for name in (*names, "seconds")}
         return Done(
-            rows=[{**row, "seconds": trained.seconds, "trained_now": not trained.reused}],
-            files=(str(trained.path),),
+            rows=[{**shown, "trained_now": not reused}],
+            files=(trained["path"],),
             next=f"{line} --benchmark NAME",
             query="FROM trained_model WHERE model = $model",
             params={"model": self.name},
