@@ -36,7 +36,7 @@ from plumbline.eval_workers.scoring.scored_pairs import (
 )
 from plumbline.pipelines.report.rows import with_ends
 from plumbline.warehouse.finding import LEAST_CLUSTERS, verdict
-from plumbline.warehouse.query.connection import connect, query, sql
+from plumbline.warehouse.query.connection import arrow_rows, connect, sql
 from plumbline.warehouse.storage.store import Store
 
 #: Properties of a pair, and their columns in ``reproduce/anatomy_pair``.
@@ -94,7 +94,7 @@ def tables(store: Store, corpus: str) -> Iterator[tuple[str, LogRatioTable]]:
     """
     with connect(store, sql(_PAIRS) + sql(_SCORES)) as connection:
         params = {"corpus": corpus}
-        pairs, scores = (query(connection, name, params) for name in (_PAIRS, _SCORES))
+        pairs, scores = (arrow_rows(connection, sql(name), params) for name in (_PAIRS, _SCORES))
     for benchmark, rows in groupby(scores.to_pylist(), itemgetter("benchmark")):
         own = pairs.filter(pc.equal(pairs["benchmark"], benchmark))
         ratios = [row["log_ratios_nats"] for row in rows]

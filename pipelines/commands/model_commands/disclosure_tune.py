@@ -104,7 +104,7 @@ class Tune(TuneOptions, ModelOptions, DataOption, Command):
 
 def _tune(context: Context, command: Tune) -> tuple[dict[str, Any], bool]:
     """Tune the adapter unless it exists. Return its row of ``tuning``, and True if it existed."""
-    from plumbline.eval_workers.models.devices import release
+    from plumbline.eval_workers.models.local.devices import release
     from plumbline.eval_workers.training.adapter_tuning import tune
 
     try:
