@@ -21,7 +21,8 @@ from transformers import AutoModelForCausalLM
 from benchmarks import gpu_harness
 from benchmarks.scoring import BENCHMARKS
 from benchmarks.scoring_model import SHAPES, sentences, write_model
-from plumbline.eval_workers.models import devices, open_backend
+from plumbline.eval_workers.models import open_backend
+from plumbline.eval_workers.models.local import devices
 from plumbline.eval_workers.models.model_options import ModelOptions
 from plumbline.eval_workers.models.vllm_backend import interpreter
 from plumbline.eval_workers.scoring.pair_scores import PairScores

@@ -108,7 +108,8 @@ class Warehouse:
         by_name = {_method_name(command): command for command in registry.targets()}
         if name in by_name:
             return self._method(by_name[name], name)
-        raise AttributeError(f"a warehouse has no {name!r} {did_you_mean(name, dir(self), '')}")
+        fix = did_you_mean(name, dir(self), "dir() lists all names")
+        raise AttributeError(f"a warehouse has no {name!r} ({fix})")
 
     def _method(self, command: str, name: str) -> Callable[..., Frame]:
         """Return a method that runs a command, with the command's help as its docstring."""

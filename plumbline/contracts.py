@@ -57,6 +57,8 @@ def check_backend(
         assert max(values) <= 0, f"{text!r}: a token has a probability above 1"
         total = math.fsum(values)
         assert math.isclose(score.logprob_nats, total), f"{text!r}: {score} is not a sum of tokens"
+    n_different = len({score.token_ids for score in scores})
+    assert n_different == len(set(texts)), "different texts need different token_ids"
     turned = opened.score([*reversed(texts), texts[-1]])
     assert turned[0] == turned[-1], f"{texts[-1]!r} has two scores in one call"
     others = [

@@ -78,7 +78,7 @@ def brute(table: LogRatioTable) -> dict[str, float]:
 def test_parts_are_those_of_brute_force_and_add_up(kinds: list[str]) -> None:
     table = small(kinds)
     square = (table.y**2).mean()
-    found = {s.part: s.share * square for s in shares(table)}
+    found = {row["part"]: row["share"] * square for row in shares(table)}
     assert found == pytest.approx(brute(table), abs=1e-9)
     assert sum(found.values()) == pytest.approx(square)
     assert "length" not in found  # it doesn't vary
@@ -89,7 +89,7 @@ def test_errors_are_those_of_leaving_out_a_word(kinds: list[str]) -> None:
     table = small(kinds)
 
     def figures(of: LogRatioTable) -> Floats:
-        return np.array([s.share for s in shares(of)])
+        return np.array([row["share"] for row in shares(of)])
 
     whole = figures(table)
     numbers = [k for k in np.unique(table.clusters) if k != NO_CLUSTER]
@@ -97,8 +97,8 @@ def test_errors_are_those_of_leaving_out_a_word(kinds: list[str]) -> None:
     variance = np.sum([(figures(table.only(some)) - whole) ** 2 for some in kept], axis=0)
     half = stdtrit(degrees_of_freedom(table.clusters), 0.975) * np.sqrt(variance)
     found = shares(table)
-    assert [s.share_low for s in found] == pytest.approx(whole - half)
-    assert [s.share_high for s in found] == pytest.approx(whole + half)
+    assert [row["share_low"] for row in found] == pytest.approx(whole - half)
+    assert [row["share_high"] for row in found] == pytest.approx(whole + half)
 
 
 @pytest.mark.slow

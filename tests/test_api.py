@@ -122,6 +122,7 @@ def test_what_is_wrong_is_one_line(here: Path, tmp_path: Path) -> None:
         (lambda: wh.sql("FROM word_leen"), "word_lean"),
         (lambda: wh.sql("COPY (SELECT 1) TO 'x.csv'"), "only the warehouse"),
         (lambda: wh.score("m", "nothing"), "not in the warehouse"),
+        (lambda: wh.sql("FROM metric_values"), "did you mean metric_value or metric_of"),
         (lambda: wh.score("m", "mine", dtpe="float16"), "dtpe.*did you mean dtype"),
         (lambda: wh.score("m", 7), "pairs of type int"),
         (lambda: wh.measure(epsilon=-1.0), "epsilon = -1.0"),
@@ -132,7 +133,7 @@ def test_what_is_wrong_is_one_line(here: Path, tmp_path: Path) -> None:
         assert "\n" not in str(caught.value)
         shown = "".join(traceback.format_exception(caught.value))
         assert "duckdb." not in shown and "pydantic_core" not in shown
-    with pytest.raises(AttributeError, match=r"did you mean corpus_associate"):
+    with pytest.raises(AttributeError, match=r"\(did you mean corpus_associate"):
         wh.associate("c")
     with pytest.raises(BadInput, match="no usable pair"):
         wh.benchmark("empty", [{"sentence_a": "She ran.", "sentence_b": ""}])

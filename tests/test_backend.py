@@ -75,7 +75,7 @@ def test_identities_have_the_keys_of_version_0_2_0(tmp_path: Path) -> None:
 def test_without_vllm_its_backend_names_the_install_line(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    assert BACKENDS.names() == ["ngram", "server", "transformers", "vllm"]
+    assert {"ngram", "server", "transformers", "vllm"} <= set(BACKENDS.names())
 
     def refused() -> str:
         with pytest.raises(MissingComponent, match=re.escape(vllm_backend.INSTALL)) as caught:

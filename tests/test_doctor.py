@@ -9,9 +9,9 @@ from typing import Any
 
 import pytest
 
-from plumbline.eval_workers import models as backends
 from plumbline.eval_workers.chat.client import KEYS
-from plumbline.eval_workers.models import devices
+from plumbline.eval_workers.models import local
+from plumbline.eval_workers.models.local import devices
 from plumbline.jobs.seed_words import vocabulary
 from plumbline.jobs.spark import java as java_search
 from plumbline.pipelines.command.main import main
@@ -98,7 +98,7 @@ def test_a_torch_that_cannot_be_imported(tmp_path: Path, monkeypatch: pytest.Mon
     """Absent, it is named with its extra; broken, the pipeline can't run."""
     monkeypatch.setitem(sys.modules, "torch", None)
     monkeypatch.delitem(sys.modules, devices.__name__)
-    monkeypatch.delattr(backends, "devices")
+    monkeypatch.delattr(local, "devices")
     line = ("torch: is not installed", "pip install 'plumbline-lm[models]'")
     assert probed("Memory", tmp_path) == ("missing", *line)
     assert probed("GPU", tmp_path) == ("absent", *line)

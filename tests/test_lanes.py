@@ -6,8 +6,9 @@ import time
 
 import pytest
 
-from plumbline.eval_workers.models import devices, memory_problems
-from plumbline.eval_workers.models.devices import in_lanes, raise_if_stopped
+from plumbline.eval_workers.models import memory_problems
+from plumbline.eval_workers.models.local import devices
+from plumbline.eval_workers.models.local.devices import in_lanes, raise_if_stopped
 from plumbline.warehouse.errors import BadInput
 
 

@@ -124,6 +124,8 @@ def test_every_format_holds_the_result(kept: Store, capsys: pytest.CaptureFixtur
     assert names == ["text", "x", "l", "day", "x_2"]
     assert [row[0] for row in rows] == ["'=1+1", "'\te", "te'a\"\n,", ""]
     assert [row[1] for row in rows] == ["-1.5", "nan", "2.0", ""]
+    assert ask(kept, "--format", "csv", query='SELECT 1 AS "=x"') == 0
+    assert capsys.readouterr().out == "'=x\n1\n"
     assert ask(kept, "--format", "json") == 0
     assert json.loads(capsys.readouterr().out) == [
         {"text": t, "x": x, "l": [1, 2], "day": "2024-05-01", "x_2": 1}

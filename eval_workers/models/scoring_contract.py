@@ -76,8 +76,9 @@ class Identity:
 class TextScore:
     """One text's score: the sum of its tokens' log-probabilities (nats), or a ``problem``.
 
-    ``token_ids`` are the scored tokens, without BOS, in the order of ``token_logprobs_nats``.
-    ``logprob_nats`` is finite, or NaN if there is a problem.
+    ``token_ids`` are the scored tokens, without BOS, in the order of ``token_logprobs_nats``. Texts
+    that the model can tell apart must have different ids, because a pair whose sentences have the
+    same ids is rejected. ``logprob_nats`` is finite, or NaN if there is a problem.
     """
 
     logprob_nats: float = math.nan

@@ -26,7 +26,8 @@ import tokenizers
 import torch
 from transformers import AutoModelForCausalLM
 
-from plumbline.eval_workers.models import devices, vllm_engine
+from plumbline.eval_workers.models import vllm_engine
+from plumbline.eval_workers.models.local import devices
 from plumbline.eval_workers.models.local.causal_model import CausalModel
 from plumbline.eval_workers.models.local.model_files import check_complete, n_embedded
 from plumbline.eval_workers.models.local.source import load_part

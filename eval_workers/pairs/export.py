@@ -25,7 +25,7 @@ from plumbline.eval_workers.pairs.human_ratings import people_say
 from plumbline.eval_workers.pairs.recipe import FACTS, IN_PARQUET
 from plumbline.warehouse import languages
 from plumbline.warehouse.errors import BadInput, UsageProblem, disk_problems
-from plumbline.warehouse.query.connection import connect, query, rows_of, sql
+from plumbline.warehouse.query.connection import arrow_rows, connect, rows_of, sql
 from plumbline.warehouse.schema.catalog import TABLES
 from plumbline.warehouse.storage.store import Store
 from plumbline.warehouse.text import toml_file
@@ -177,8 +177,9 @@ def pairs_to_export(store: Store, benchmark: str, constraint: Constraint | None 
     if constraint is None and built.get("corpus") and "eta" in built:
         constraint = Constraint(built["corpus"], built["contrast"], built["eta"])
     limits = asdict(constraint or Constraint(""))
-    with connect(store.root, sql("benchmarks/shared_pair")) as connection:
-        pairs = query(connection, "benchmarks/shared_pair", {"benchmark": benchmark, **limits})
+    text = sql("benchmarks/shared_pair")
+    with connect(store.root, text) as connection:
+        pairs = arrow_rows(connection, text, {"benchmark": benchmark, **limits})
     natural = pairs.filter(pc.fill_null(pairs["is_natural"], True))
     if not natural.num_rows:
         raise _no_pairs(benchmark)
@@ -220,8 +221,9 @@ def statistics(
         "placeholder": PLACEHOLDER.pattern,
         "pair_ids": None if pair_ids is None else list(pair_ids),
     }
-    with connect(root, "".join(map(sql, names))) as connection:
-        figures, deltas = (query(connection, name, params).to_pylist() for name in names)
+    texts = [sql(name) for name in names]
+    with connect(root, "".join(texts)) as connection:
+        figures, deltas = (arrow_rows(connection, text, params).to_pylist() for text in texts)
     if not figures:
         raise _no_pairs(benchmark)
     return {**figures[0], "seed_delta": deltas}

@@ -11,7 +11,7 @@ from pydantic import AfterValidator, Field
 from pydantic.dataclasses import dataclass
 
 from plumbline.warehouse.options import STRICT
-from plumbline.warehouse.query.connection import arrow_rows, connect, query, sql, sql_names
+from plumbline.warehouse.query.connection import arrow_rows, connect, sql, sql_names
 from plumbline.warehouse.schema.catalog import TABLES
 from plumbline.warehouse.storage.data_files import cast
 from plumbline.warehouse.storage.opening import OpenWarehouse
@@ -21,8 +21,8 @@ from plumbline.warehouse.text.progress import progress
 if TYPE_CHECKING:
     import pyarrow as pa
 
-#: Some metrics' queries return one row per pair. This query computes the values and intervals.
-_OF_PAIRS = "FROM metric_of_pairs('pair')"
+#: Computes a metric's values and intervals from one row per pair.
+_OF_PAIRS = "WITH pair AS (\n{}\n)\nFROM metric_of_pairs('pair')"
 
 
 def _rule(text: str) -> str:
@@ -95,21 +95,27 @@ def compute(root: Path | OpenWarehouse, options: MeasureOptions, run_id: str) ->
     """
     import pyarrow as pa
 
-    names = sql_names("metrics")
-    connection = connect(root, "".join(map(sql, names)) + _OF_PAIRS)
+    queries = [_query_of(sql(name)) for name in sql_names("metrics")]
+    connection = connect(root, "\n".join(queries))
     schema = TABLES["metric_value"]
     parts = []
     with progress("measure", "metrics") as update:
-        for n_done, name in enumerate(names):
-            update(n_done, len(names))
-            rows = query(connection, name, options.params())
-            if "pair_id" in rows.column_names:  # the query returns a row per pair
-                connection.register("pair", rows)
-                rows = arrow_rows(connection, _OF_PAIRS)
-            rows = _with_p(rows).append_column("run_id", pa.array([run_id] * len(rows)))
+        for n_done, text in enumerate(queries):
+            update(n_done, len(queries))
+            rows = _with_p(arrow_rows(connection, text, options.params()))
+            rows = rows.append_column("run_id", pa.array([run_id] * len(rows)))
             parts.append(cast(schema, rows))
-        update(len(names), len(names))
+        update(len(queries), len(queries))
     return pa.concat_tables(parts).sort_by([(column, "ascending") for column in schema.key])
+
+
+def _query_of(metric: str) -> str:
+    """Return the query that computes a metric. ``metric`` is the SQL of the metric's file.
+
+    If the first line says that each row is a pair, add the macro that computes the values.
+    """
+    is_of_pairs = metric.partition("\n")[0].endswith("pair_id")
+    return _OF_PAIRS.format(metric.strip().removesuffix(";")) if is_of_pairs else metric
 
 
 def _with_p(rows: pa.Table) -> pa.Table:

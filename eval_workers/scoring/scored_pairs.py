@@ -16,7 +16,7 @@ import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from plumbline.warehouse.query.connection import connect, query, sql
+from plumbline.warehouse.query.connection import arrow_rows, connect, sql
 from plumbline.warehouse.storage.opening import OpenWarehouse
 
 Floats: TypeAlias = npt.NDArray[np.float64]
@@ -57,11 +57,11 @@ class ScoredPairs:
 def scored(root: str | Path | OpenWarehouse, epsilon_nats: float) -> Iterator[ScoredPairs]:
     """For each benchmark, yield one ``ScoredPairs`` for every two groups that its pairs compare."""
     with connect(root, sql(_CELL) + sql(_LEAN)) as connection:
-        pairs = query(connection, _CELL)
+        pairs = arrow_rows(connection, sql(_CELL))
         for benchmark in sorted(pairs["benchmark"].unique().to_pylist()):
             of_benchmark = pairs.filter(pc.equal(pairs["benchmark"], benchmark))
             params = {"benchmark": benchmark, "epsilon_nats": epsilon_nats}
-            figures = query(connection, _LEAN, params)
+            figures = arrow_rows(connection, sql(_LEAN), params)
             for groups in sorted(figures["groups"].unique().to_pylist()):
                 of_groups = (
                     rows.filter(pc.equal(rows["groups"], groups))

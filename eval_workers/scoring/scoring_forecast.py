@@ -77,7 +77,7 @@ def _tokens(subject: str, texts: Sequence[str], encoded: Sequence[Any]) -> Itera
 def _memory(model: Any, options: ModelOptions) -> Estimate:
     import torch
 
-    from plumbline.eval_workers.models import devices
+    from plumbline.eval_workers.models.local import devices
 
     device = "cuda" if options.device != "cpu" and torch.cuda.is_available() else "cpu"
     n_gpus = 1 if device == "cpu" else options.tensor_parallel

@@ -22,7 +22,8 @@ import torch
 from peft.tuners.lora import LoraLayer
 
 from plumbline.eval_workers.disclosure.word_probabilities import load_words
-from plumbline.eval_workers.models import devices, memory_problems
+from plumbline.eval_workers.models import memory_problems
+from plumbline.eval_workers.models.local import devices
 from plumbline.eval_workers.models.local.adapter import find_adapter
 from plumbline.eval_workers.models.local.causal_model import CausalModel
 from plumbline.eval_workers.models.local.source import first_line

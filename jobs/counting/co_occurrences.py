@@ -21,7 +21,7 @@ class Query:
     """Words to find in a corpus, and the targets to find near them.
 
     Attributes:
-        words: distinct words to find, or the array of the whole vocabulary.
+        words: distinct words to find.
         female, male: the female and the male targets. No word is in both.
         listed: all targets of the corpus. They are left out when neighbours are counted.
         rule, window: how the corpus's co-occurrences were counted.
@@ -33,7 +33,7 @@ class Query:
             than a window before or after it.
     """
 
-    words: tuple[str, ...] | pa.StringArray
+    words: tuple[str, ...]
     female: tuple[str, ...]
     male: tuple[str, ...]
     listed: tuple[str, ...]
@@ -69,10 +69,10 @@ class Query:
         ids: NDArray[np.int32] = indices.fill_null(-1).to_numpy().astype(np.int32)
         return ids
 
-    def table(self, words: Sequence[str] | pa.StringArray) -> NDArray[np.int32]:
+    def table(self, words: Sequence[str]) -> NDArray[np.int32]:
         """Return each word id's index in ``words``, or -1. The last array item is for id -1."""
         table = np.full(len(self.vocabulary) + 1, -1, np.int32)
-        ids = self.ids(words if isinstance(words, pa.Array) else pa.array(words, pa.string()))
+        ids = self.ids(pa.array(words, pa.string()))
         table[ids[ids >= 0]] = np.flatnonzero(ids >= 0)
         return table
 

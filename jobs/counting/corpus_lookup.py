@@ -110,17 +110,17 @@ def failed_checks(store: Store, corpus: str) -> dict[str, pa.Table]:
         UsageProblem: there is no such corpus, or it was imported and has no shards to check.
         BadInput: a file of the tables can't be read.
     """
-    from plumbline.warehouse.query.connection import connect, query, sql, sql_names
+    from plumbline.warehouse.query.connection import arrow_rows, connect, sql, sql_names
 
     row = corpus_row(store, corpus)
     if row["source"] != "counted":
         raise UsageProblem(f"corpus {corpus!r}", "was imported and has no shards")
     lists = corpus_lists(store, row)
     targets = sorted({word for x in lists for word in x.targets})
-    names = sql_names("checks")
-    connection = connect(store.root, "".join(map(sql, names)))
+    checks = {name.removeprefix("checks/"): sql(name) for name in sql_names("checks")}
+    connection = connect(store.root, "".join(checks.values()))
     given = {"corpus": corpus, "targets": targets}
-    found = {name.removeprefix("checks/"): query(connection, name, given) for name in names}
+    found = {name: arrow_rows(connection, text, given) for name, text in checks.items()}
     return {name: rows for name, rows in found.items() if rows.num_rows}
 
 

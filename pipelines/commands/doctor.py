@@ -84,7 +84,7 @@ def _java(_: Doctor) -> tuple[bool, str]:
 
 
 def _memory(_: Doctor) -> tuple[bool, str]:
-    from plumbline.eval_workers.models.devices import free_bytes
+    from plumbline.eval_workers.models.local.devices import free_bytes
 
     free = free_bytes("cpu") / _GIB
     return free >= _MEMORY_GIB, f"{free:.1f} GiB free, the pipeline needs {_MEMORY_GIB}"

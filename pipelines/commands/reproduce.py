@@ -147,7 +147,7 @@ class Reproduce(Command):
         if not found:
             problem = "has no benchmark that a model scored whole, or none with pairs within --eta"
             raise BadInput(f"{data}", problem, "give a larger --eta, or the whole release")
-        rows = [row for one in found for row in anatomy.share_rows(one)]
+        rows = [row for one in found for row in one.shares]
         return Done(
             rows=rows,
             most=_MOST,

@@ -13,10 +13,11 @@ The mean squares of these parts, over pairs and models, add up to the log ratios
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from itertools import combinations, groupby
-from math import comb, nan
+from math import comb
 from operator import itemgetter
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -33,8 +34,9 @@ from plumbline.eval_workers.scoring.scored_pairs import (
     n_clusters,
     numbered_clusters,
 )
+from plumbline.pipelines.report.rows import with_ends
 from plumbline.warehouse.finding import LEAST_CLUSTERS, verdict
-from plumbline.warehouse.query.connection import connect, query, sql
+from plumbline.warehouse.query.connection import arrow_rows, connect, sql
 from plumbline.warehouse.storage.store import Store
 
 #: Properties of a pair, and their columns in ``reproduce/anatomy_pair``.
@@ -74,29 +76,15 @@ class LogRatioTable:
 
 
 @dataclass(frozen=True)
-class Share:
-    """One part's share of the log ratios' mean square, with its 95% interval.
-
-    The interval says how much the share would vary with other clusters, such as other words. Its
-    ends are NaN if there are fewer than five clusters.
-    """
-
-    part: str
-    share: float
-    share_low: float
-    share_high: float
-
-
-@dataclass(frozen=True)
 class BenchmarkAnatomy:
-    """The mean square of a benchmark's log ratios, in nats squared, and each part's share."""
+    """The mean square of a benchmark's log ratios, in nats squared, and a row for each part."""
 
     benchmark: str
     n_pairs: int
     n_clusters: int
     n_models: int
     mean_square: float
-    shares: Sequence[Share]
+    shares: Sequence[Mapping[str, Any]]
 
 
 def tables(store: Store, corpus: str) -> Iterator[tuple[str, LogRatioTable]]:
@@ -106,7 +94,7 @@ def tables(store: Store, corpus: str) -> Iterator[tuple[str, LogRatioTable]]:
     """
     with connect(store, sql(_PAIRS) + sql(_SCORES)) as connection:
         params = {"corpus": corpus}
-        pairs, scores = (query(connection, name, params) for name in (_PAIRS, _SCORES))
+        pairs, scores = (arrow_rows(connection, sql(name), params) for name in (_PAIRS, _SCORES))
     for benchmark, rows in groupby(scores.to_pylist(), itemgetter("benchmark")):
         own = pairs.filter(pc.equal(pairs["benchmark"], benchmark))
         ratios = [row["log_ratios_nats"] for row in rows]
@@ -134,15 +122,18 @@ def anatomies(store: Store, corpus: str, eta_nats: float) -> Iterator[BenchmarkA
         if len(table.y):
             (n_pairs, n_models), n = table.y.shape, n_clusters(table.clusters)
             square = float((table.y**2).mean())
-            yield BenchmarkAnatomy(benchmark, n_pairs, n, n_models, square, shares(table))
+            rows = [{"benchmark": benchmark, **row} for row in shares(table)]
+            yield BenchmarkAnatomy(benchmark, n_pairs, n, n_models, square, rows)
 
 
-def shares(table: LogRatioTable) -> list[Share]:
-    """Return each part's share of the log ratios' mean square.
+def shares(table: LogRatioTable) -> list[dict[str, Any]]:
+    """Return a row for each part, with its share of the log ratios' mean square and 95% interval.
 
-    The parts are ``constant``, each property, each kind of cluster, and ``pair``. Standard errors
-    come from leaving out one cluster at a time (jackknife). If pairs have clusters of two kinds,
-    standard errors tend to be too large. Intervals use Student's t with ``degrees_of_freedom``.
+    The parts are ``constant``, each property, each kind of cluster, and ``pair``. The interval says
+    how much a share would vary with other clusters, such as other words. With fewer than five
+    clusters, there is no interval. Standard errors come from leaving out one cluster at a time
+    (jackknife). If pairs have clusters of two kinds, standard errors tend to be too large.
+    Intervals use Student's t with ``degrees_of_freedom``.
     """
     design = _Design.of(table)
     parts = design.mean_squares()
@@ -151,11 +142,12 @@ def shares(table: LogRatioTable) -> list[Share]:
     for k in np.unique(table.clusters[table.clusters != NO_CLUSTER]):
         others = design.only((table.clusters != k).all(axis=1))
         variance += (_shares(others.mean_squares()) - share) ** 2
-    is_enough = n_clusters(table.clusters) >= LEAST_CLUSTERS
-    df = degrees_of_freedom(table.clusters) if is_enough else nan
-    half = stdtrit(df, 0.975) * np.sqrt(variance)
-    ends = zip(parts, share, share - half, share + half, strict=True)
-    return [Share(part, *map(float, figures)) for part, *figures in ends]
+    low, high = np.full((2, len(parts)), None)
+    if n_clusters(table.clusters) >= LEAST_CLUSTERS:
+        half = stdtrit(degrees_of_freedom(table.clusters), 0.975) * np.sqrt(variance)
+        low, high = share - half, share + half
+    columns = {"part": [*parts], "share": share, "share_low": low, "share_high": high}
+    return list(pa.table(columns).to_pylist())
 
 
 def _shares(parts: Mapping[str, float]) -> Floats:
@@ -278,21 +270,15 @@ def _memberships(table: LogRatioTable) -> dict[str, csr_array]:
     return members
 
 
-def share_rows(anatomy: BenchmarkAnatomy) -> Iterator[dict[str, object]]:
-    """Yield a row for each part, with its share and interval. Undefined values are None."""
-    for share in anatomy.shares:
-        row = {"benchmark": anatomy.benchmark, **asdict(share)}
-        yield {name: None if value != value else value for name, value in row.items()}
-
-
 def lines(anatomy: BenchmarkAnatomy) -> Iterator[str]:
     """Yield three lines on a benchmark: its size, parts clearly above 0, and the other parts."""
     yield (
         f"{anatomy.benchmark}: {anatomy.n_pairs:,} pairs in {anatomy.n_clusters} clusters, "
         f"{anatomy.n_models} models; mean square log ratio {anatomy.mean_square:.2f} nats²"
     )
-    parts = sorted(anatomy.shares, key=lambda s: -s.share)
-    clear = [s for s in parts if verdict(s.share, s.share_low, s.share_high) == "above"]
-    rest = [s for s in parts if s not in clear]
+    parts = sorted(anatomy.shares, key=lambda row: -row["share"])
+    clear = [row for row in parts if verdict(*map(row.get, with_ends("share"))) == "above"]
+    rest = [row for row in parts if row not in clear]
     for what, some in ("parts of the mean square", clear), ("parts not shown to be above 0", rest):
-        yield f"  {what}: {', '.join(f'{s.part} {100 * s.share:.1f}%' for s in some) or 'none'}"
+        named = ", ".join(f"{row['part']} {100 * row['share']:.1f}%" for row in some)
+        yield f"  {what}: {named or 'none'}"

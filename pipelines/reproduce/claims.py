@@ -17,7 +17,7 @@ import duckdb
 import pyarrow as pa
 
 from plumbline.eval_workers.pairs.export import statistics
-from plumbline.warehouse.query.connection import arrow_rows, connect, query, sql
+from plumbline.warehouse.query.connection import arrow_rows, connect, sql
 from plumbline.warehouse.storage.store import Store
 from plumbline.warehouse.text.toml_file import OneOrMore, Text, Texts, load, toml_table
 from plumbline.warehouse.wordlists import load as load_list
@@ -183,7 +183,8 @@ def check(
     with connect(store.root) as connection:
         parameters = {"models": list(models), "corpus": corpus}
         for name in ("ratio", "figure", "word"):
-            connection.register(name, query(connection, f"reproduce/released_{name}", parameters))
+            rows = arrow_rows(connection, sql(f"reproduce/released_{name}"), parameters)
+            connection.register(name, rows)
         if connection.sql(_IS_WHOLE).fetchall() != [(True,)]:
             return []
         connection.register("card", _cards(store, connection, corpus))

@@ -209,11 +209,15 @@ def rows_of(
 def arrow_rows(
     connection: duckdb.DuckDBPyConnection, text: str, params: Mapping[str, object] | None = None
 ) -> pa.Table:
-    """Return the rows of one query. Raises DuckDB's errors for an invalid query."""
+    """Return the rows of one query. Unused ``params`` are ignored.
+
+    Raises DuckDB's errors for an invalid query.
+    """
+    [statement] = connection.extract_statements(text)
     with warnings.catch_warnings():
         # Hide the warning that this method copies rows. Other methods would plan the query twice.
         warnings.filterwarnings("ignore", "Arrow output on a DB-API result")
-        return connection.execute(text, params or None).to_arrow_table()
+        return connection.execute(statement, _params_of(statement, params or {})).to_arrow_table()
 
 
 def model_labels(connection: duckdb.DuckDBPyConnection) -> dict[str, str]:
@@ -242,16 +246,6 @@ def sql(name: str) -> str:
     return _files(folder).text(file)
 
 
-def query(
-    connection: duckdb.DuckDBPyConnection, name: str, params: Mapping[str, object] | None = None
-) -> pa.Table:
-    """Run the query in a SQL file and return its rows. Unused ``params`` are ignored."""
-    text = sql(name)
-    parameters = {p for s in connection.extract_statements(text) for p in s.named_parameters}
-    used = {key: value for key, value in (params or {}).items() if key in parameters}
-    return arrow_rows(connection, text, used)
-
-
 @contextmanager
 def one_line() -> Iterator[None]:
     """Turn DuckDB's errors in the block into ``UsageProblem``, except out-of-memory errors."""
@@ -267,8 +261,8 @@ def one_line() -> Iterator[None]:
     except duckdb.Error as e:
         message = " ".join(str(e).split("\n\nLINE ")[0].split())
         if unknown := _UNKNOWN.match(message):
-            known = [*TABLES, *package_views().names()]
-            similar = " or ".join(get_close_matches(unknown[2], known, 3))
+            known = {*TABLES, *package_views().names()}
+            similar = " or ".join(get_close_matches(unknown[2], sorted(known), 3))
             message = unknown[1] + (f", did you mean {similar}?" if similar else "")
         fix = "names and columns: docs/tables.md, docs/sql.md"
         if isinstance(e, duckdb.PermissionException):

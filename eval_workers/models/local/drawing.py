@@ -23,7 +23,7 @@ from transformers import (
     TopPLogitsWarper,
 )
 
-from plumbline.eval_workers.models.devices import raise_if_stopped
+from plumbline.eval_workers.models.local.devices import raise_if_stopped
 from plumbline.eval_workers.models.sampling_contract import SamplingOptions
 from plumbline.eval_workers.models.scoring_contract import Tokens
 

@@ -15,7 +15,7 @@ from transformers import AutoConfig, BitsAndBytesConfig, PretrainedConfig
 from transformers.models.auto import modeling_auto as auto
 from transformers.utils import find_adapter_config_file
 
-from plumbline.eval_workers.models import devices
+from plumbline.eval_workers.models.local import devices
 from plumbline.eval_workers.models.local.adapter import Adapter, find_adapter, put_on
 from plumbline.eval_workers.models.local.source import (
     Source,

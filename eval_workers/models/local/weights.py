@@ -16,7 +16,7 @@ from typing import Any, TypeVar
 
 import torch
 
-from plumbline.eval_workers.models import devices
+from plumbline.eval_workers.models.local import devices
 from plumbline.eval_workers.models.local.drawing import Read, draw
 from plumbline.eval_workers.models.local.model_files import (
     Files,

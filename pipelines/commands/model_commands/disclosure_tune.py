@@ -86,7 +86,7 @@ class Tune(TuneOptions, ModelOptions, DataOption, Command):
     def run(self, context: Context) -> Done:
         whole = (*self.sets, *self.dev_sets) if self.as_published else ()
         import_missing(context, self.needed_sets(), self.data, whole)
-        row, reused = context.stage(f"tune {self.name} for {self.model}", _tune, context, self)
+        row, reused = _tune(context, self)
         return Done(
             rows=[{column: row[column] for column in _TUNING}],
             said=list(_tuning(row, reused)),
@@ -104,7 +104,7 @@ class Tune(TuneOptions, ModelOptions, DataOption, Command):
 
 def _tune(context: Context, command: Tune) -> tuple[dict[str, Any], bool]:
     """Tune the adapter unless it exists. Return its row of ``tuning``, and True if it existed."""
-    from plumbline.eval_workers.models.devices import release
+    from plumbline.eval_workers.models.local.devices import release
     from plumbline.eval_workers.training.adapter_tuning import tune
 
     try:
