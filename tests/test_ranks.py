@@ -97,6 +97,9 @@ def test_nothing_is_told_apart_below_five_words_or_without_a_difference() -> Non
     few, many = (board(figures, (np.arange(40) % n)[:, None]) for n in (4, 20))
     assert (few["rank_low"].tolist(), few["rank_high"].tolist()) == ([1, 1], [2, 2])
     assert (many["rank_low"].tolist(), many["rank_high"].tolist()) == ([1, 2], [1, 2])
+    figures[:, 1] = figures[:, 0] - (np.arange(40) < 9)  # the models differ in 9 of 20 clusters
+    told = board(figures, (np.arange(40) % 20)[:, None])
+    assert (told["rank_low"].tolist(), told["rank_high"].tolist()) == ([1, 1], [2, 2])
     same = board(np.repeat(figures[:, :1], 3, axis=1), np.arange(40)[:, None])
     assert (same["rank_low"].tolist(), same["rank_high"].tolist()) == ([1, 1, 1], [3, 3, 3])
 

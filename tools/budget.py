@@ -31,11 +31,11 @@ Sizes = dict[str, dict[str, list[int]]]
 
 
 def measured(root: Path = ROOT) -> Sizes:
-    """Measure the files that git tracks or would add, except budget.toml and links.
+    """Measure the files that git tracks, except budget.toml and links.
 
     Files outside the rooms count as `root`.
     """
-    listing = ("git", "ls-files", "-z", "--cached", "--others", "--exclude-standard")
+    listing = ("git", "ls-files", "-z")
     output = subprocess.run(listing, cwd=root, check=True, capture_output=True).stdout.decode()
     sizes: Sizes = {}
     for name in sorted({name for name in output.split("\0") if name}):

@@ -15,6 +15,7 @@ from scipy.special import stdtr, stdtrit
 from plumbline.eval_workers.scoring.scored_pairs import (
     NO_CLUSTER,
     ROUNDING,
+    Bools,
     Floats,
     Ints,
     ScoredPairs,
@@ -23,6 +24,7 @@ from plumbline.eval_workers.scoring.scored_pairs import (
     difference_variances,
     influences,
     n_clusters,
+    sums,
     variances,
 )
 from plumbline.warehouse.finding import LEAST_CLUSTERS
@@ -30,6 +32,8 @@ from plumbline.warehouse.finding import LEAST_CLUSTERS
 #: Largest probability that any model's true rank is outside its interval.
 #: Also the level of the two-sided test that detects the smallest effect.
 LEVEL = 0.05
+#: If two models differ in fewer clusters, the error of their difference is uncertain.
+_FEW = 10
 #: Probability of detecting the smallest effect.
 POWER = 0.8
 #: Measure -> its unit, and the largest possible effect.
@@ -80,8 +84,9 @@ def board(figures: Floats, clusters: Ints, strata: Ints | None = None) -> dict[s
     A model's interval follows from how many means are significantly larger or smaller (Mogstad,
     Romano, Shaikh and Wilhelm 2024). With 95% probability, all intervals contain the true rank. A
     difference isn't significant if it is the same in all pairs, or if there are fewer than
-    ``LEAST_CLUSTERS`` clusters. ``clustered_variance`` explains ``clusters``, and ``influences``
-    explains ``strata``.
+    ``LEAST_CLUSTERS`` clusters. It also isn't significant if the two models differ in fewer than
+    ten clusters (and not in all), because its error is then uncertain, as in the macro `clustered`.
+    ``clustered_variance`` explains ``clusters``, and ``influences`` explains ``strata``.
 
     >>> figures = np.repeat(np.random.default_rng(1).random((40, 3)) < [0.9, 0.5, 0.5], 2, axis=0)
     >>> ranked = board(figures.astype(float), np.arange(80)[:, None] // 2)
@@ -91,7 +96,7 @@ def board(figures: Floats, clusters: Ints, strata: Ints | None = None) -> dict[s
     variance = difference_variances(clustered_variance(influences(figures, strata), clusters))
     df = degrees_of_freedom(clusters) if n_clusters(clusters) >= LEAST_CLUSTERS else 0.0
     values = np.nanmean(figures, axis=0)
-    is_known = variance > ROUNDING
+    is_known = (variance > ROUNDING) & _differ_in_enough(figures, clusters)
     t = (values[:, None] - values) / np.sqrt(np.where(is_known, variance, 1.0))
     # p[i, j] tests whether the mean of model i is larger than the mean of model j.
     p = np.where(is_known & (df > 0), stdtr(max(df, 1.0), -t), 1.0)
@@ -104,6 +109,19 @@ def board(figures: Floats, clusters: Ints, strata: Ints | None = None) -> dict[s
         "rank_low": 1 + is_larger.sum(axis=0),
         "rank_high": len(values) - is_larger.sum(axis=1),
     }
+
+
+def _differ_in_enough(figures: Floats, clusters: Ints) -> Bools:
+    """For every two models, return whether they differ in at least ten clusters, or in all.
+
+    With two dimensions of clusters, the dimension with more clusters counts.
+    """
+    ids = max(clusters.T, key=lambda column: len(np.unique(column)))
+    _, numbers = np.unique(ids, return_inverse=True)
+    n_needed = min(_FEW, int(numbers.max()) + 1)
+    others = (np.abs(figures - figure[:, None]) > 0 for figure in figures.T)
+    n_differing = [(sums(differ, numbers) > 0).sum(axis=0) for differ in others]
+    return np.array(n_differing) >= n_needed
 
 
 def holm(p_values: Floats) -> Floats:

@@ -115,8 +115,8 @@ def influences(figures: Floats, strata: Ints | None = None) -> Floats:
     """
     parts = np.zeros(len(figures), np.int64) if strata is None else strata
     is_known = ~np.isnan(figures)
-    n = _sums(is_known.astype(float), parts)
-    means = _sums(np.nan_to_num(figures), parts) / np.maximum(n, 1)
+    n = sums(is_known.astype(float), parts)
+    means = sums(np.nan_to_num(figures), parts) / np.maximum(n, 1)
     return np.asarray((figures - means[parts]) / is_known.sum(axis=0))
 
 
@@ -209,13 +209,13 @@ def _products(of_pair: Floats, pairs: Ints, ids: Ints) -> Floats:
     pairs, ids = pairs[ids != NO_CLUSTER], ids[ids != NO_CLUSTER]
     _, ids = np.unique(ids, return_inverse=True)
     is_known = ~np.isnan(of_pair)
-    share = _sums(is_known[pairs].astype(float), ids) / is_known.sum(axis=0)
+    share = sums(is_known[pairs].astype(float), ids) / is_known.sum(axis=0)
     # A cluster that holds every pair has no influence.
-    terms = _sums(np.nan_to_num(of_pair)[pairs], ids) / np.where(share < 1, 1 - share, np.inf)
+    terms = sums(np.nan_to_num(of_pair)[pairs], ids) / np.where(share < 1, 1 - share, np.inf)
     return np.asarray(terms.T @ terms)
 
 
-def _sums(rows: Floats, ids: Ints) -> Floats:
+def sums(rows: Floats, ids: Ints) -> Floats:
     """Add up the rows that have the same id. Row k of the result is the sum for id k."""
     sums = np.zeros((int(ids.max(initial=-1)) + 1, rows.shape[1]))
     np.add.at(sums, ids, rows)
