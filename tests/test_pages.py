@@ -129,8 +129,9 @@ TINY = training.TrainOptions(600, 32, 1, 2, 64, 16, 3e-3, max_tokens=6_000)
 
 def write_world_texts(directory: Path) -> int:
     """Texts of a closed world as files of 20 documents each; returns how many files."""
-    world = write_world(WorldOptions(20_000, 1, "straight", 1), directory.parent / "world")
-    texts = list(documents(world.shards[0]))
+    options = WorldOptions(20_000, 1, n_shards=1)
+    (shard,), _, _ = write_world(options, directory.parent / "world")
+    texts = list(documents(shard))
     directory.mkdir()
     for k in range(0, len(texts), 20):
         (directory / f"{k:05}.txt").write_text("\n\n".join(texts[k : k + 20]), encoding="utf-8")

@@ -118,9 +118,6 @@ class PairScores(ModelStep):
             items = every[start : start + CHUNK_TEXTS]
             yield Chunk(items, len(items))
 
-    def compute(self, model: Backend, items: Sequence[str]) -> list[TextScore]:
-        return model.score(items)
-
     def new_rows(self, model: Backend, state: State, results: Mapping[str, TextScore]) -> NewRows:
         """Return a row of ``pair_score`` for each pair. Reject pairs with an unscored sentence."""
         rows, rejects = [], []
