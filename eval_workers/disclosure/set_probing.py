@@ -94,15 +94,6 @@ def load_instructions(path: Path | None = None) -> tuple[str, ...]:
     return load(_Instructions, file, str(path or _INSTRUCTIONS)).instructions
 
 
-def in_each_form(texts: tuple[str, ...], forms: tuple[str, ...]) -> list[Instruction]:
-    """Return ``NONE``, followed by an instruction for each text and form (`prefix` or `chat`).
-
-    >>> [i.form for i in in_each_form(("Go on.",), ("prefix", "chat"))[1:]]
-    ['prefix', 'chat']
-    """
-    return [NONE, *(Instruction(text, form) for form in dict.fromkeys(forms) for text in texts)]
-
-
 def measure_sets(
     store: Store,
     names: Sequence[str],

@@ -6,7 +6,6 @@ import glob
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
 from functools import partial
-from hashlib import sha256
 from pathlib import Path
 from typing import Annotated
 
@@ -17,6 +16,7 @@ from plumbline.eval_workers.models.model_options import ModelOptions
 from plumbline.eval_workers.models.scoring_contract import GIVEN_EMPTY, LOG_LIKELIHOOD
 from plumbline.eval_workers.pairs import benchmarks
 from plumbline.eval_workers.pairs.released_scores import import_scores
+from plumbline.eval_workers.scoring.pair_scores import drawn
 from plumbline.pipelines.command.base import WARNING, Command, Context, Done, On
 from plumbline.pipelines.command.fields import DataOption, OutOption, OutputDirectory
 from plumbline.pipelines.command.settings import made
@@ -169,8 +169,7 @@ class Look(DataOption, OutOption, Command):
         their results. Returns the sample's name, and a line to print about its size.
         """
         parsed, path = benchmarks.read_pairs_of(name, None, data or "")
-        by_hash = sorted(parsed.pairs, key=lambda p: sha256(str(p["pair_id"]).encode()).digest())
-        parts, sample = replace(parsed, pairs=by_hash[: self.n]), f"look-{name}-{self.n}"
+        parts, sample = replace(parsed, pairs=drawn(parsed.pairs, self.n)), f"look-{name}-{self.n}"
         benchmarks.replace_benchmark(store, sample, parts, path, run_id)
         n_pairs = f"{len(parts.pairs):,} of {len(parsed.pairs):,}"
         return sample, f"{sample}: {n_pairs} pairs of {name}"
