@@ -75,7 +75,7 @@ def test_what_to_do_next_names_no_default_warehouse() -> None:
 @pytest.mark.parametrize(
     ("kind", "left", "said"),
     [
-        ("neox", ("", (PROMPTS,)), "FairPair skipped: its long texts don't fit into the model's"),
+        ("neox", ("", (PROMPTS,)), "FairPair skipped: its texts don't fit into the context of"),
         ("bert", ("", ()), "FairPair and disclosure skipped: m doesn't predict next tokens"),
         ("t5", ("common-sents", ()), "Disclosure skipped: m is an encoder-decoder"),
     ],

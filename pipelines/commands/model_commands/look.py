@@ -147,8 +147,8 @@ class Look(DataOption, OutOption, Command):
         n_context = getattr(model, "n_context", None)
         if n_context is not None and n_context <= _FAIRPAIR["max_new_tokens"]:
             line = (
-                f"FairPair skipped: its long texts don't fit into the model's context of {n_context} "
-                "tokens; `plumbline fairpair run` can write shorter ones"
+                f"FairPair skipped: its texts don't fit into the context of {n_context} tokens; "
+                "`plumbline fairpair run` can write shorter ones"
             )
             return replace(plan, probe_set=""), [line]
         return plan, []
