@@ -5,7 +5,6 @@ from __future__ import annotations
 import glob
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
-from hashlib import sha256
 from pathlib import Path
 from typing import Annotated
 
@@ -16,6 +15,7 @@ from plumbline.eval_workers.models.model_options import ModelOptions
 from plumbline.eval_workers.models.scoring_contract import GIVEN_EMPTY, LOG_LIKELIHOOD
 from plumbline.eval_workers.pairs import benchmarks
 from plumbline.eval_workers.pairs.released_scores import import_scores
+from plumbline.eval_workers.scoring.pair_scores import drawn
 from plumbline.pipelines.command.base import WARNING, Command, Context, Done, On
 from plumbline.pipelines.command.fields import DataOption, OutOption, OutputDirectory
 from plumbline.pipelines.command.settings import made
@@ -160,8 +160,7 @@ class Look(DataOption, OutOption, Command):
         their results. Returns the sample's name, and a line to print about its size.
         """
         parsed, path = benchmarks.read_pairs_of(name, None, data or "")
-        by_hash = sorted(parsed.pairs, key=lambda p: sha256(str(p["pair_id"]).encode()).digest())
-        parts, sample = replace(parsed, pairs=by_hash[: self.n]), f"look-{name}-{self.n}"
+        parts, sample = replace(parsed, pairs=drawn(parsed.pairs, self.n)), f"look-{name}-{self.n}"
         benchmarks.replace_benchmark(store, sample, parts, path, run_id)
         n_pairs = f"{len(parts.pairs):,} of {len(parsed.pairs):,}"
         return sample, f"{sample}: {n_pairs} pairs of {name}"
