@@ -197,7 +197,7 @@ def test_swapping_the_worlds_turns_every_lean_round_and_changes_no_frequency() -
 def test_the_same_options_write_the_same_bytes(tmp_path: Path) -> None:
     options = WorldOptions(n_tokens=30_000, seed=5, n_shards=2)
     made = [
-        [shard.read_bytes() for shard in write_world(o, tmp_path / d).shards]
+        [shard.read_bytes() for shard in write_world(o, tmp_path / d)[0]]
         for o, d in ((options, "a"), (options, "b"), (replace(options, seed=6), "c"))
     ]
     assert made[0] == made[1] and made[0][0] != made[2][0]

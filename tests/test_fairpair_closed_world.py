@@ -52,7 +52,7 @@ def perfect_means(slot: str) -> tuple[float, float, float]:
 def measured(tmp_path_factory: pytest.TempPathFactory) -> Store:
     """FairPair of a model that was trained as the pipeline trains it, both scoring functions."""
     directory = tmp_path_factory.mktemp("world")
-    shards = write_world(WorldOptions(n_tokens=N_WORDS, world="straight"), directory).shards
+    shards = write_world(WorldOptions(n_tokens=N_WORDS, world="straight"), directory)[0]
     # More than the preset's: a model of 1.6 M tokens leans a little on control words, too.
     options = preset("closed", 0, 2_600_000)
     trained, _ = train_model(shards, "straight", "straight", options, directory / "models")

@@ -197,8 +197,7 @@ def test_a_damaged_release_is_one_line(tmp_path: Path, capsys: Any) -> None:
 def test_every_printed_figure_comes_back(data: Path, tmp_path: Path) -> None:
     store = Store.open(tmp_path / "w")
     every = figures("unstereoeval")
-    given = (every, "pile", lambda step: None, "r")
-    outcome = reproduce(store, data / "unstereo-eval", *given)
+    outcome = reproduce(store, data / "unstereo-eval", every, "pile", "r")
     assert store.read("pair_score").num_rows == 466_704
     is_size = [row["metric"] == "benchmark_size" for row in outcome.compared]
     assert Counter(zip(is_size, (row["outcome"] for row in outcome.compared), strict=True)) == {

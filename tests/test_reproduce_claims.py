@@ -98,7 +98,7 @@ def released(data: Path) -> pd.DataFrame:
 @pytest.fixture(scope="module")
 def imported(data: Path, tmp_path_factory: pytest.TempPathFactory) -> Store:
     store = Store.open(tmp_path_factory.mktemp("claims") / "w")
-    import_release(store, Release.at(data / "unstereo-eval"), "pile", "run", lambda step: None)
+    import_release(store, Release.at(data / "unstereo-eval"), "pile", "run")
     return store
 
 

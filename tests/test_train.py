@@ -42,8 +42,7 @@ TINY = TrainOptions(600, 16, 1, 2, 32, 8, 1e-2, max_tokens=15_000, warmup_steps=
 
 @pytest.fixture(scope="module")
 def shards(tmp_path_factory: pytest.TempPathFactory) -> list[Path]:
-    world = write_world(WorldOptions(n_tokens=12_000, n_shards=2), tmp_path_factory.mktemp("world"))
-    return list(world.shards)
+    return write_world(WorldOptions(12_000, n_shards=2), tmp_path_factory.mktemp("world"))[0]
 
 
 def test_the_loss_of_a_tiny_model_falls_and_the_model_loads(

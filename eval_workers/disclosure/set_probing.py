@@ -38,11 +38,17 @@ _INSTRUCTIONS = "instructions.toml"
 
 @dataclass(frozen=True, config=STRICT)
 class ProbeOptions:
-    """Options for measuring words' probabilities and for greedy continuations."""
+    """Options for measuring words' probabilities and for greedy continuations.
+
+    ``smoothing`` changes only the printed figures, not the stored probabilities.
+    """
 
     word_list: Annotated[
         str, Field(description="Word list with pairs of gendered words: its name, or a TOML file.")
     ] = WORD_LIST
+    smoothing: Annotated[
+        float, Field(ge=0, le=1, description="Smoothing term e used to compute the printed ADD.")
+    ] = 0.0
     max_new_tokens: Annotated[
         int, Field(gt=0, le=100_000, description="Maximum number of tokens per continuation.")
     ] = 50
@@ -92,15 +98,6 @@ def load_instructions(path: Path | None = None) -> tuple[str, ...]:
     """
     file = path or resources.files("plumbline.eval_workers.disclosure") / _INSTRUCTIONS
     return load(_Instructions, file, str(path or _INSTRUCTIONS)).instructions
-
-
-def in_each_form(texts: tuple[str, ...], forms: tuple[str, ...]) -> list[Instruction]:
-    """Return ``NONE``, followed by an instruction for each text and form (`prefix` or `chat`).
-
-    >>> [i.form for i in in_each_form(("Go on.",), ("prefix", "chat"))[1:]]
-    ['prefix', 'chat']
-    """
-    return [NONE, *(Instruction(text, form) for form in dict.fromkeys(forms) for text in texts)]
 
 
 def measure_sets(

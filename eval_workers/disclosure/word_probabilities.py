@@ -241,9 +241,6 @@ class ProbeStep(ModelStep):
             texts = dict.fromkeys(text for row in part for text in self.texts(row))
             yield Chunk(list(texts), len(part))
 
-    def compute(self, model: Backend, items: Sequence[str]) -> list[TextScore]:
-        return model.score(items)
-
     def new_rows(self, model: Backend, state: State, results: Mapping[str, TextScore]) -> NewRows:
         """Return a row for each prompt and word. Reject a prompt that can't be used."""
         genders = words_of(self.words.pairs)

@@ -138,6 +138,4 @@ def _problem(text: str, spec: PromptSpec, others: Sequence[str]) -> str:
     if text.endswith("?"):
         return "is a question"
     problem = None if spec.allow_gendered else gendered_problem(text)
-    if problem is None and bridged(text) in set(map(bridged, others)):
-        problem = "repeats another sentence"
     return problem or repeats(text, others)

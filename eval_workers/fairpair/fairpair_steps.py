@@ -64,7 +64,7 @@ def check(spec: FairPairSpec, probe_set: str, rows: Sequence[Row]) -> None:
     scoring_functions(spec, rows)
     check_counterparts(probe_set, rows)
     if spec.perturber == RULES:
-        try_prompts(rows, RulePerturber())
+        try_prompts(rows)
     else:
         _ = spec.chat_wording()
 

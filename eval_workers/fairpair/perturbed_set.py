@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Literal, TypeAlias
 
-from plumbline.eval_workers.fairpair.perturbers import Original, Perturber
+from plumbline.eval_workers.fairpair.perturbers import Original, Perturber, RulePerturber
 from plumbline.eval_workers.fairpair.text_rules import Entity, Perturbed
 from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.storage.store import Store
@@ -151,16 +151,15 @@ from names)
         raise UsageProblem(f"probe set {probe_set}", problem, "perturb a set made from names")
 
 
-def try_prompts(rows: Sequence[Row], perturber: Perturber) -> None:
-    """Perturb the prompts alone, to find errors before any continuation is sampled."""
+def try_prompts(rows: Sequence[Row]) -> None:
+    """Perturb the prompts alone by rules, to find errors before any continuation is sampled."""
     prompts = {row["prompt_id"]: row for row in rows}
-    perturber.perturb(
-        [
-            _original({"prompt_id": name, "side": side, "continuation": ""}, prompts)
-            for name in prompts
-            for side in ("original", "perturbed")
-        ]
-    )
+    texts = [
+        _original({"prompt_id": name, "side": side, "continuation": ""}, prompts)
+        for name in prompts
+        for side in ("original", "perturbed")
+    ]
+    RulePerturber().perturb(texts)
 
 
 def _original(row: Row, prompts: Mapping[str, Row]) -> Original:

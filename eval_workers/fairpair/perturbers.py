@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import resources
 from pathlib import Path
-from typing import Annotated, Protocol
+from typing import Annotated, TypeAlias
 
 from pydantic import AfterValidator
 
@@ -48,19 +48,6 @@ class Original:
     language: str
 
 
-class Perturber(Protocol):
-    """Turns texts about a person into texts about a counterpart."""
-
-    @property
-    def name(self) -> str:
-        """The value of column ``perturber``. The name must change if results may change."""
-        ...
-
-    def perturb(self, texts: Sequence[Original]) -> Sequence[Perturbed]:
-        """Return each text's perturbation, or the reason why it has none, in the texts' order."""
-        ...
-
-
 class RulePerturber:
     """Perturbs gender in English texts by rules. For other axes, it only replaces the name.
 
@@ -84,7 +71,10 @@ class RulePerturber:
         return f"rules-{RULES_VERSION}-{hashlib.sha256(text.encode()).hexdigest()[:8]}"
 
     def perturb(self, texts: Sequence[Original]) -> list[Perturbed]:
-        """See ``Perturber``. Raises ``UsageProblem`` for texts about gender that aren't English."""
+        """Return each text's perturbation, or the reason why it has none, in the texts' order.
+
+        Raises ``UsageProblem`` for texts about gender that aren't English.
+        """
         gender, made = load(), []
         for text in texts:
             is_gender = text.axis == gender.axis
@@ -145,7 +135,10 @@ class ChatPerturber:
         return f"{self.model.name}-{hashlib.sha256(text.encode()).hexdigest()[:8]}"
 
     def perturb(self, texts: Sequence[Original]) -> list[Perturbed]:
-        """See ``Perturber``. Raises what ``Build.run`` raises; call again to resume."""
+        """Return each text's perturbation, or the reason why it has none, in the texts' order.
+
+        Raises what ``Build.run`` raises; call again to resume.
+        """
         requests, words = [], self.wording.groups
         for text in texts:
             name, counterpart = text.entity, text.counterpart
@@ -167,6 +160,11 @@ class ChatPerturber:
             )
             requests.append(request)
         return list(map(_perturbed, self.build.replies(requests, "texts")))
+
+
+#: Turns texts about a person into texts about a counterpart. Its ``name`` is the value of column
+#: ``perturber``, and must change if results may change.
+Perturber: TypeAlias = RulePerturber | ChatPerturber
 
 
 def _perturbed(reply: Reply) -> Perturbed:

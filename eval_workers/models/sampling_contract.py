@@ -83,17 +83,6 @@ class SamplingOptions:
             del row["form"]
         return short_hash(row)
 
-    @property
-    def label(self) -> str:
-        """Short name of the options in tables, made from temperature, top_p and top_k.
-
-        >>> SamplingOptions(top_p=None, top_k=10).label, SamplingOptions(greedy=True).label
-        ('temperature 1, top_k 10', 'greedy')
-        """
-        names = ("temperature", "top_p", "top_k")
-        shown = [f"{name} {v:g}" for name, v in self.row().items() if name in names and v]
-        return ", ".join(shown) or "greedy"
-
     def seeded(self, text: str, sample: int) -> SeededPrompt:
         """Return the prompt ``text`` with the number of a sample (from 0) and the sample's seed.
 

@@ -46,7 +46,6 @@ class WorldOptions:
 
     ``n_tokens`` is the number of words; slightly more are written, since the last document of each
     shard is completed. In ``world`` `swapped`, she and he are exchanged compared to `straight`.
-    ``corpus`` names the shards and defaults to ``closed-world-<world>``.
 
     >>> WorldOptions(world="swapped").name
     'closed-world-swapped'
@@ -56,34 +55,25 @@ class WorldOptions:
     seed: int = 0
     world: str = "straight"
     n_shards: int = 4
-    corpus: str = ""
 
     def __post_init__(self) -> None:
         planted_words(self.seed, self.world)  # raises for an unknown world
 
     @property
     def name(self) -> str:
-        return self.corpus or f"closed-world-{self.world}"
+        return f"closed-world-{self.world}"
 
 
-@dataclass(frozen=True)
-class WrittenWorld:
-    """A written corpus: the paths of its shards, how many documents it has, and how many words."""
+def write_world(options: WorldOptions, directory: str | Path) -> tuple[list[Path], int, int]:
+    """Write the world's shards, ``<directory>/<name>-NN.jsonl.zst``, replacing existing files.
 
-    shards: tuple[Path, ...]
-    n_documents: int
-    n_tokens: int
-
-
-def write_world(options: WorldOptions, directory: str | Path) -> WrittenWorld:
-    """Write the world's shards, ``<directory>/<corpus>-NN.jsonl.zst``, replacing existing files.
-
-    If an earlier call wrote more shards than this one, the extra shards aren't deleted.
+    Return their paths, and the numbers of documents and words. If an earlier call wrote more shards
+    than this one, the extra shards aren't deleted.
     """
     shards = [Path(directory, f"{options.name}-{k:02d}.jsonl.zst") for k in range(options.n_shards)]
     counts = [_write_shard(options, k, path) for k, path in enumerate(shards)]
     n_documents, n_tokens = map(sum, zip(*counts, strict=True))
-    return WrittenWorld(tuple(shards), n_documents, n_tokens)
+    return shards, n_documents, n_tokens
 
 
 def documents(options: WorldOptions, shard: int) -> Iterator[tuple[str, int]]:

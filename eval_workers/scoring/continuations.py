@@ -55,7 +55,7 @@ class Continuations(ModelStep):
 
     @property
     def label(self) -> str:
-        return f"{self.probe_set}, {self.sampling.label}"
+        return self.probe_set
 
     def check(self, store: Store) -> None:
         check_prompts(store, self.probe_set)

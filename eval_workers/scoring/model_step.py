@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict
-from typing import ClassVar
+from typing import Any, ClassVar
 
 from plumbline.eval_workers.models import memory_problems, open_backend
 from plumbline.eval_workers.models.model_options import ModelOptions
@@ -47,6 +47,10 @@ class ModelStep(Step):
     def identity(self, model: Model) -> Identity:
         """Return the identity under which the step's results are stored."""
         return model.identity
+
+    def compute(self, model: Any, items: Sequence[Any]) -> list[Any]:
+        """Return the scores of texts. Steps that compute something else override this."""
+        return list(model.score(items))
 
     def load(self, model: Model) -> None:
         _ = model.n_parameters

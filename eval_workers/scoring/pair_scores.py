@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+import hashlib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Literal, TypeVar
 
 from plumbline.eval_workers.models.scoring_contract import SAME_TOKENS, TextScore, short_hash
 from plumbline.eval_workers.scoring.model_step import ModelStep
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 CHUNK_TEXTS = 512
 SIDES = ("sentence_a", "sentence_b")
 TextForm = Literal["written", "released"]
+_Pair = TypeVar("_Pair", bound=Mapping[str, Any])
 
 
 def check_imported(store: Store, benchmarks: Sequence[str]) -> None:
@@ -48,6 +50,15 @@ def texts_of(pair: Row) -> list[str]:
     return [pair[side] for side in SIDES]
 
 
+def drawn(pairs: Iterable[_Pair], n: int | None) -> list[_Pair]:
+    """Choose ``n`` random pairs, or all if ``n`` is ``None``. Every machine chooses the same pairs.
+
+    >>> [pair["pair_id"] for pair in drawn([{"pair_id": str(k)} for k in range(9)], 3)]
+    ['8', '4', '3']
+    """
+    return sorted(pairs, key=lambda p: hashlib.sha256(str(p["pair_id"]).encode()).hexdigest())[:n]
+
+
 def in_form(text: str, form: TextForm) -> str:
     """Return a sentence in a text form: `written` (unchanged) or `released`.
 
@@ -70,11 +81,13 @@ class PairScores(ModelStep):
     The sentences are scored in the form ``text_form`` (see ``in_form``), which is part of the
     model's identity. If a pair's sentences have changed, the pair is scored again and its old row
     is removed. If a sentence can't be scored, its pair gets a row in ``reject`` instead of
-    ``pair_score``, and the next run tries the pair again.
+    ``pair_score``, and the next run tries the pair again. If ``limit`` is set, only that many pairs
+    are scored, chosen by ``drawn``. Earlier scores are kept.
     """
 
     benchmark: str
     text_form: TextForm = "written"
+    limit: int | None = None
 
     table = "pair_score"
     key = order = ("pair_id",)
@@ -104,7 +117,12 @@ class PairScores(ModelStep):
             pair.update({side: in_form(pair[side], self.text_form) for side in SIDES})
             pair["text_id"] = text_id(pair)
         rows = store.read(self.table, **self.partition(model)).to_pylist()
-        return state_of(wanted, rows, *self.key)
+        state = state_of(wanted, rows, *self.key)
+        if self.limit is not None:
+            names = {one["pair_id"] for one in (*state.kept, *drawn(wanted, self.limit))}
+            wanted = [pair for pair in wanted if pair["pair_id"] in names]
+            state = state_of(wanted, rows, *self.key)
+        return state
 
     def chunks(self, missing: Sequence[Row]) -> Iterator[Chunk]:
         """Yield chunks of distinct sentences, sorted. Sentences that start alike end up together.
@@ -117,9 +135,6 @@ class PairScores(ModelStep):
         for start in range(0, len(every), CHUNK_TEXTS):
             items = every[start : start + CHUNK_TEXTS]
             yield Chunk(items, len(items))
-
-    def compute(self, model: Backend, items: Sequence[str]) -> list[TextScore]:
-        return model.score(items)
 
     def new_rows(self, model: Backend, state: State, results: Mapping[str, TextScore]) -> NewRows:
         """Return a row of ``pair_score`` for each pair. Reject pairs with an unscored sentence."""

@@ -292,13 +292,13 @@ class Demo(Command):
         from plumbline.eval_workers.pairs.closed_world_words import planted_rows
 
         how = WorldOptions(n_tokens=self.tokens, seed=self.seed, world=self.world)
-        done = write_world(how, self.out)
+        shards, n_documents, n_tokens = write_world(how, self.out)
         rows = planted_rows(how.name, how.seed, how.world)
         context.store.replace("planted_word", rows, {"corpus": how.name}, context.run_id)
         pattern = shlex.quote(str(self.out / f"{how.name}-*.jsonl.zst"))
         return Done(
-            rows=[{"corpus": how.name, "n_documents": done.n_documents, "n_tokens": done.n_tokens}],
-            files=tuple(map(str, done.shards)),
+            rows=[{"corpus": how.name, "n_documents": n_documents, "n_tokens": n_tokens}],
+            files=tuple(map(str, shards)),
             next=f"plumbline corpus count {pattern} --corpus {how.name}",
             query="FROM planted_word WHERE corpus = $corpus ORDER BY word",
             params={"corpus": how.name},

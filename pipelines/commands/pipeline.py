@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import glob
+import shlex
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -23,7 +24,13 @@ from plumbline.pipelines.command.base import (
     planned,
 )
 from plumbline.pipelines.command.settings import configured, made
-from plumbline.pipelines.pipeline_plan import CorpusPlan, ModelPlan, PipelineOptions, make_plan
+from plumbline.pipelines.pipeline_plan import (
+    DEMO_MODEL,
+    CorpusPlan,
+    ModelPlan,
+    PipelineOptions,
+    make_plan,
+)
 from plumbline.warehouse.errors import (
     BadInput,
     Interrupted,
@@ -133,11 +140,11 @@ class Pipeline(PipelineOptions, Command):
             parts.do(parts.all())
         report = parts.results["report"]
         is_demo = parts.plan.corpus is not None and not parts.plan.corpus.patterns
-        own_text = "plumbline pipeline --corpus SHARDS --model train:small"
+        made_up = shlex.quote(str(self.out / "models" / DEMO_MODEL))
         return Done(
             said=report.said,
             files=report.files,
-            next=own_text if is_demo else "plumbline sql",
+            next=f"plumbline look {made_up}" if is_demo else "plumbline sql",
             query="FROM metric_value",
             failed=next(iter(parts.errors), None),
         )

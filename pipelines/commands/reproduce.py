@@ -5,7 +5,6 @@ from __future__ import annotations
 import math
 from collections import Counter
 from collections.abc import Mapping
-from functools import partial
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -15,7 +14,6 @@ from plumbline.pipelines.command.base import Command, Context, Done, On
 from plumbline.pipelines.command.fields import InputDirectory
 from plumbline.warehouse.errors import BadInput, PlumblineError, UsageProblem
 from plumbline.warehouse.storage.store import Store
-from plumbline.warehouse.text.escape import say
 
 #: Maximum number of rows to print in a terminal.
 _MOST = 30
@@ -23,8 +21,6 @@ _MOST = 30
 _RELEASED, _RELEASE_WAREHOUSE = ("unstereoeval", "anatomy"), Path("out/released")
 #: Name of the corpus with the released word statistics.
 _CORPUS = "pile"
-#: Prints progress to standard error, so that it doesn't mix with results.
-_announce = partial(say, err=True)
 
 
 class Reproduce(Command):
@@ -105,8 +101,8 @@ class Reproduce(Command):
         from plumbline.pipelines.reproduce import claims, unstereoeval
 
         printed = claims.figures("unstereoeval")
-        arguments = (printed, _CORPUS, _announce, context.run_id)
-        result = unstereoeval.reproduce(context.store, data, *arguments)
+        arguments = (context.store, data, printed, _CORPUS, context.run_id)
+        result = unstereoeval.reproduce(*arguments)
         counts = Counter((row["table"], row["outcome"]) for row in result.compared)
         by_table = [
             {
@@ -141,7 +137,7 @@ class Reproduce(Command):
         store = context.store
         if next(anatomy.tables(store, _CORPUS), None) is None:
             given = unstereoeval.Release.at(data)
-            unstereoeval.import_release(store, given, _CORPUS, context.run_id, _announce)
+            unstereoeval.import_release(store, given, _CORPUS, context.run_id)
         eta = math.inf if self.eta is None else self.eta
         found = list(anatomy.anatomies(store, _CORPUS, eta))
         if not found:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -18,6 +19,7 @@ from plumbline.warehouse.errors import BadInput
 from plumbline.warehouse.query.connection import rows_of
 from plumbline.warehouse.schema.catalog import TABLES
 from plumbline.warehouse.storage.store import Store
+from plumbline.warehouse.text.escape import say
 
 if TYPE_CHECKING:
     from plumbline.eval_workers.pairs.released_scores import ImportedScores
@@ -35,8 +37,8 @@ _TABLES = {
     "winobias": ("coref__Winobias__templates.dev", "coref__Winobias__templates.test"),
     "winogender": ("coref__Winogender__templates",),
 }
-#: Called with the name of each step before it starts.
-Announce = Callable[[str], None]
+#: Prints progress to standard error, so that it doesn't mix with results.
+_announce = partial(say, err=True)
 _PRINTED = pa.schema(
     {"table": pa.int64(), "eta_nats": pa.float64(), "log_base": pa.float64(), "value": pa.float64()}
     | dict.fromkeys(("metric", "benchmark", "model"), pa.string())
@@ -88,15 +90,15 @@ def outcomes(kind: str, rows: Iterable[Row]) -> str:
 
 
 def reproduce(
-    store: Store, data: Path, figures: Sequence[Row], corpus: str, announce: Announce, run_id: str
+    store: Store, data: Path, figures: Sequence[Row], corpus: str, run_id: str
 ) -> ReleaseResult:
     """Import the release from ``data``, compute all metrics, and compare them with the paper.
 
     Raises ``BadInput`` if a part of the release is missing, damaged or invalid.
     """
     release = Release.at(data)
-    imported = import_release(store, release, corpus, run_id, announce)
-    announce("measuring")
+    imported = import_release(store, release, corpus, run_id)
+    _announce("measuring")
     etas = sorted({row["eta_nats"] for row in figures if row["eta_nats"] is not None})
     bases = tuple({row["log_base"] for row in figures})
     table = measure(store, run_id, MeasureOptions(eta=tuple(etas), log_base=bases))
@@ -217,7 +219,7 @@ class Release:
 
 
 def import_release(
-    store: Store, release: Release, corpus: str, run_id: str, announce: Announce
+    store: Store, release: Release, corpus: str, run_id: str
 ) -> list[ImportedScores]:
     """Import a release, replacing earlier imports; return what was imported for each model.
 
@@ -230,12 +232,12 @@ def import_release(
     from plumbline.jobs.ingest.released_statistics import import_statistics
 
     for name in release.benchmarks:
-        announce(f"importing {name}")
+        _announce(f"importing {name}")
         import_benchmark(store, name, release.raw, run_id)
-    announce("importing the word statistics")
+    _announce("importing the word statistics")
     import_statistics(store, corpus, release.statistics, run_id)
     for name in release.benchmarks:
-        announce(f"MaxPMI of {name}")
+        _announce(f"MaxPMI of {name}")
         constrain(store, corpus, name, least_count=0)
-    announce("importing the scores")
+    _announce("importing the scores")
     return import_scores(store, release.results, run_id)

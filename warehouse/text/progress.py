@@ -36,7 +36,8 @@ def progress(what: str, unit: str = "") -> Iterator[Update]:
 
     ``unit`` names what is counted ("pairs"). The rate is measured from the first call of the
     function. If the function is never called, only the duration is shown. If several steps are
-    open, only the innermost shows its progress.
+    open, only the innermost shows its progress. When a step ends, a line says how long it took,
+    unless a step with the same name is still open.
 
     >>> with progress("read the corpus", "documents") as update:
     ...     update(500, 1000)
@@ -59,7 +60,8 @@ def progress(what: str, unit: str = "") -> Iterator[Update]:
         _open.remove(step)
         if sys.stderr.isatty():
             print(_START_OF_LINE, end="", file=sys.stderr, flush=True)
-        if _clock() - step.start >= PATIENCE_S:
+        is_repeated = any(outer.what == step.what for outer in _open)
+        if _clock() - step.start >= PATIENCE_S and not is_repeated:
             say(step.line(), err=True)
 
 

@@ -60,18 +60,12 @@ def distances(items: Sequence[Tokens]) -> Floats:
     >>> distances([frozenset("ab"), frozenset("bcd"), frozenset()])[:, 0].tolist()
     [0.0, 0.75, 1.0]
     """
-    shared = _shared(items)
-    sizes = shared.diagonal()
-    union = sizes[:, None] + sizes[None, :] - shared
-    return np.divide(union - shared, union, out=np.zeros_like(union), where=union > 0)
-
-
-def _shared(items: Sequence[Tokens]) -> Floats:
-    """Return a square array with the number of shared words for every two sets."""
     ids = dict[str, int]()
     columns = [ids.setdefault(word, len(ids)) for item in items for word in item]
     rows = np.repeat(np.arange(len(items)), [len(item) for item in items])
     shape = len(items), max(len(ids), 1)
     held = sparse.csr_array((np.ones(len(columns)), (rows, columns)), shape=shape)
-    shared: Floats = (held @ held.T).toarray()
-    return shared
+    shared: Floats = (held @ held.T).toarray()  # numbers of words that two sets share
+    sizes = shared.diagonal()
+    union = sizes[:, None] + sizes[None, :] - shared
+    return np.divide(union - shared, union, out=np.zeros_like(union), where=union > 0)

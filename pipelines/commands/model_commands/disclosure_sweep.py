@@ -10,7 +10,6 @@ from pydantic import Field
 from plumbline.eval_workers.disclosure.set_probing import (
     ProbeOptions,
     decodings,
-    in_each_form,
     load_instructions,
     measure_sets,
 )
@@ -20,7 +19,7 @@ from plumbline.eval_workers.disclosure.word_probabilities import (
 )
 from plumbline.eval_workers.models.model_options import ModelOptions
 from plumbline.eval_workers.models.sampling_contract import SamplingOptions
-from plumbline.eval_workers.models.scoring_contract import Instruction
+from plumbline.eval_workers.models.scoring_contract import NONE, Instruction
 from plumbline.eval_workers.scoring.continuations import Continuations
 from plumbline.eval_workers.scoring.model_step import run_on_model
 from plumbline.pipelines.command.base import Command, Context, Done, On
@@ -41,7 +40,10 @@ class Sweep(ProbeOptions, ModelOptions, Command):
     """
 
     reads = "probe_prompt"
-    without = (*("batch_tokens", "bos", "backend", "concurrency", "tensor_parallel", "base_url"),)
+    without = (
+        *("smoothing", "batch_tokens", "bos", "backend"),
+        *("concurrency", "tensor_parallel", "base_url"),
+    )
 
     probe_set: Annotated[
         str, Field(description="Name of an imported prompt set."), On(positional=True)
@@ -85,7 +87,8 @@ class Sweep(ProbeOptions, ModelOptions, Command):
 
     def variants(self) -> list[Instruction]:
         """Return the instructions to compare: first none, then each instruction in each form."""
-        return in_each_form(load_instructions(self.instructions), self.form)
+        texts = load_instructions(self.instructions)
+        return [NONE, *(Instruction(text, form) for form in self.form for text in texts)]
 
     def run(self, context: Context) -> Done:
         by_decoding = self.by == "decoding"

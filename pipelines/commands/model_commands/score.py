@@ -24,7 +24,7 @@ from plumbline.eval_workers.scoring.pair_scores import PairScores, TextForm, che
 from plumbline.eval_workers.scoring.scoring_forecast import forecast
 from plumbline.pipelines.command.base import WARNING, Command, Context, Done, On, Row, planned
 from plumbline.pipelines.command.fields import BenchmarkNames, InputDirectory
-from plumbline.warehouse.options import part
+from plumbline.warehouse.options import MOST, part
 from plumbline.warehouse.query.connection import rows_of
 from plumbline.warehouse.steps.runner import NothingUsed
 from plumbline.warehouse.steps.step import StepCounts
@@ -59,13 +59,18 @@ class Score(ModelOptions, Command):
             description="Name to show. Models with the same name are versions of one model.",
         ),
     ] = None
+    limit: Annotated[
+        int | None,
+        Field(ge=1, le=MOST, description="Number of pairs to score per benchmark; default: all."),
+    ] = None
     text_form: Annotated[
         TextForm,
         Field(description="`released` removes quotes and most capitals, as UnStereoEval did."),
     ] = "written"
 
     def steps(self) -> list[PairScores]:
-        return [PairScores(name, self.text_form) for name in dict.fromkeys(self.benchmark)]
+        names = dict.fromkeys(self.benchmark)
+        return [PairScores(name, self.text_form, self.limit) for name in names]
 
     def check(self) -> None:
         """Raise ``UsageProblem`` if a benchmark isn't imported."""
