@@ -104,6 +104,10 @@ class Pipeline(PipelineOptions, Command):
             from plumbline.eval_workers.models.vllm_backend import interpreter
 
             _ = interpreter()
+        for name in ("score", "fairpair run", "disclosure probe", "measure", "report"):
+            values = configured(class_of(name), self.config)  # refuses unknown keys
+            if name in ("measure", "report"):
+                made(class_of(name), {}, values)
 
     def has_built(self, name: str) -> bool:
         """Return whether this is a built benchmark whose pairs are in the warehouse."""
