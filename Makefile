@@ -35,7 +35,7 @@ help: ## list the targets
 	@echo "  make sql Q=\"SELECT * FROM word_delta ORDER BY delta_nats LIMIT 10\""
 
 setup: $(STAMP) ## create .venv with the pinned versions (once)
-	@echo 'Done. Next: make pipeline (a first report in minutes, no data needed)'
+	@echo 'Done. Next: make pipeline (a first report in minutes; it downloads nothing)'
 	@echo 'For the command plumbline: export PATH="$(CURDIR)/$(BIN):$$PATH"'
 
 $(STAMP): requirements.lock pyproject.toml tools/setup.sh

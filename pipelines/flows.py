@@ -208,7 +208,8 @@ def _failed(state: Any) -> list[State[None]]:
     if state.is_completed():
         return []
     if state.name not in (SHARDS_FAILED, SCORES_FAILED, MODEL_CHANGED):
-        raise BadInput(state.name, state.message or "")
+        reason = re.sub(r"^Flow run encountered an exception: (\w+: )?", "", state.message or "")
+        raise BadInput(reason) if state.name == "Failed" else BadInput(state.name, reason)
     return [Failed(name=state.name, message=state.message)]
 
 

@@ -22,6 +22,8 @@ from plumbline.warehouse.options import MOST, Seed, changed, part
 INPUTS = ("corpus", "benchmarks", "model", "models")
 #: Value of `model`, instead of a hub id or path, for a small model trained on the corpus itself.
 TRAIN_SMALL = "train:small"
+#: Name of the model that is trained on the made-up text.
+DEMO_MODEL = "test-model"
 #: Plumbline's own prompts. Disclosure uses them if no benchmark or set of prompts is named.
 PROMPTS = "topics"
 #: Benchmarks to score if `data` is configured, and no benchmark or set of prompts is named.
@@ -153,7 +155,7 @@ def make_plan(options: PipelineOptions) -> PipelinePlan:
 
 
 def _closed_world(options: PipelineOptions) -> PipelinePlan:
-    model = ModelPlan("test-model", preset="closed", options=part(ModelOptions, options))
+    model = ModelPlan(DEMO_MODEL, preset="closed", options=part(ModelOptions, options))
     return PipelinePlan(
         CorpusPlan("closed-world-straight"),
         ("closed-world",),

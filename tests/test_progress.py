@@ -50,7 +50,7 @@ def test_a_long_step_prints_a_line_every_30_s(
         for clock.now in (1, 29, 31, 60):
             update(1, 4)
         assert lines(capsys) == ["inner: 1 of 4 pairs, 31 s"]
-    assert lines(capsys) == ["inner: 1 of 4 pairs, 60 s", "outer: 60 s"]
+    assert lines(capsys) == ["inner: 1 of 4 pairs, 60 s"], "outer took no longer"
 
 
 def test_a_step_without_updates_prints_lines_too(

@@ -257,22 +257,28 @@ def test_clear_changes_come_first_and_a_day_s_versions_have_times(tmp_path: Path
     assert second.startswith(f"mine on a {since} is not shown to change")
 
 
-def test_scoring_an_earlier_version_says_that_pages_show_the_later(
+def test_the_version_scored_last_is_the_latest(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
+    """Putting earlier files back undoes a version: later ones aren't compared with it."""
     save("neox", tmp_path / "tiny")
     store = Store.open(tmp_path / "w")
     fill(store, "benchmark_pair", [pair("b", f"p{k}") for k in range(_N)], "b")
     command = ["score", "--model", str(tmp_path / "tiny"), "--benchmark", "b", "--limit", "2"]
-    command += ["--warehouse", str(store.root), "--name", "mine"]
-    assert main(command) == 0
+    command += ["--warehouse", str(store.root)]
+    assert main([*command, "--name", "mine"]) == 0
     assert "these files" not in "".join(capsys.readouterr())
-    version(store, "b", "new", AFTER)
-    assert main(command) == 0
-    old, new = rows_of(store, "FROM model_version ORDER BY scored_at")
-    said = f"mine: these files are the version of {old['scored_at']:%Y-%m-%d %H:%M}; tables and "
-    said += f"reports show the version of {new['scored_at']:%Y-%m-%d %H:%M}"
-    assert said in " ".join("".join(capsys.readouterr()).split())
+    version(store, "b", "bad", AFTER)
+    old, bad = rows_of(store, "FROM model_version ORDER BY scored_at")
+    for named, shown in ([], f"the version of {bad['scored_at']:%F %R}"), (["mine"], "it again"):
+        assert main([*command, *(f"--name={name}" for name in named)]) == 0
+        said = f"mine: these files are the version of {old['scored_at']:%F %R}; tables and "
+        said += f"reports show {shown}"
+        assert said in " ".join("".join(capsys.readouterr()).split())
+    assert rows_of(store, "FROM model_version WHERE is_latest") == [old | {"is_latest": True}]
+    version(store, "b", "new", BEFORE)
+    (new,) = rows_of(store, "FROM model_version WHERE is_latest")
+    assert (new["model_key"], new["previous_key"]) == ("new", old["model_key"])
 
 
 def test_a_name_is_no_part_of_the_key(tmp_path: Path) -> None:

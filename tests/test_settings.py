@@ -185,9 +185,13 @@ def test_fairpair_of_a_pipeline_takes_its_own_settings(tmp_path: Path) -> None:
         assert [(vars(x)["n"], vars(x)["seed"]) for x in commands] == [(n, 3)]
 
 
-def test_a_backend_that_is_not_there_is_said_before_anything_is_counted(
-    monkeypatch: pytest.MonkeyPatch,
+def test_missing_backends_and_wrong_settings_are_said_before_anything_is_counted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    for wrong in ("fail_if", "fail_iff"):
+        parts, _ = noting(tmp_path, f'[measure]\n{wrong} = "pd changes"\n')
+        with pytest.raises(UsageProblem, match=rf"own\.toml.*{wrong}.*(should be|is unknown)"):
+            parts.options.check()
     monkeypatch.setenv("PLUMBLINE_VLLM", "/nowhere")
     with pytest.raises(MissingComponent, match="no Python in /nowhere"):
         made(Pipeline, {"backend": "vllm"}).check()

@@ -101,7 +101,7 @@ def test_a_stop_at_any_moment_is_one_line_and_status_5(
         assert "Traceback" not in said and took < 5.5, (delay, took, said)
         if status != 0:
             assert status == 5, (delay, status, said)
-            line = "error: interrupted; run the same command again to resume"
+            line = "error: interrupted; finished steps are kept: run the same command again"
             assert said.splitlines()[-1] == line and said.count(line) == 1, (delay, said)
         deadline = time.monotonic() + 5
         while left := [line for line in in_session(process.pid).values() if line]:

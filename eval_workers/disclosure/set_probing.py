@@ -38,11 +38,17 @@ _INSTRUCTIONS = "instructions.toml"
 
 @dataclass(frozen=True, config=STRICT)
 class ProbeOptions:
-    """Options for measuring words' probabilities and for greedy continuations."""
+    """Options for measuring words' probabilities and for greedy continuations.
+
+    ``smoothing`` changes only the printed figures, not the stored probabilities.
+    """
 
     word_list: Annotated[
         str, Field(description="Word list with pairs of gendered words: its name, or a TOML file.")
     ] = WORD_LIST
+    smoothing: Annotated[
+        float, Field(ge=0, le=1, description="Smoothing term e used to compute the printed ADD.")
+    ] = 0.0
     max_new_tokens: Annotated[
         int, Field(gt=0, le=100_000, description="Maximum number of tokens per continuation.")
     ] = 50

@@ -17,8 +17,7 @@ from plumbline.warehouse.errors import BadInput
 from plumbline.warehouse.input.input_rows import number
 
 #: Value of column `direction` -> the sentence that a stereotype favours. Recipes may replace this.
-_SIDES = {"a": "a", "b": "b", "sentence_a": "a", "sentence_b": "b", "stereo": "a"}
-_SIDES |= {"antistereo": "b"}
+_SIDES = {"a": "a", "b": "b"}
 #: A placeholder in the ``sentence`` of a recipe's choices.
 SLOT = re.compile(r"\{([^{}]*)\}")
 

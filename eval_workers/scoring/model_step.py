@@ -101,12 +101,16 @@ def run_on_model(
 
 
 def give_name(store: Store, key: str, run_id: str, name: str) -> None:
-    """Store the name that the user has given a scored model."""
-    import pyarrow.compute as pc
+    """Give a scored model the user's name, and make it the latest version of that name.
 
-    for row in store.read("model", pc.field("model_key") == key).to_pylist():
-        if row["name"] != name:
-            store.publish("model", [{**row, "name": name}], unit=key, run_id=run_id)
+    The latest version is the one with the greatest ``run_id``.
+    """
+    models = store.read("model").to_pylist()
+    latest = max((m["run_id"] for m in models if m["name"] == name), default="")
+    for row in models:
+        if row["model_key"] == key and (row["name"] != name or row["run_id"] < latest):
+            row |= {"name": name, "run_id": run_id}
+            store.publish("model", [row], unit=key, run_id=run_id)
 
 
 def publish_instruction(store: Store, instruction: Instruction, run_id: str) -> None:

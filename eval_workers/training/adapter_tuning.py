@@ -91,7 +91,7 @@ def tune(
     backend = CausalModel(model, how)
 
     def make(work: Path) -> Row:
-        say("if the tuning is interrupted, it starts again from the beginning", err=True)
+        say("if you interrupt the tuning, it will start again from the beginning", err=True)
         return train_adapter(backend, targets, options, work, progress, dev)
 
     with memory_problems(model):

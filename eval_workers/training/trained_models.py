@@ -64,7 +64,7 @@ def train_model(
             return ngram_model.train(shards, name, corpus, work, text_field, progress)
         from plumbline.eval_workers.training.trainer import train
 
-        say("if the training is interrupted, it starts again from the beginning", err=True)
+        say("if you interrupt the training, it will start again from the beginning", err=True)
         return train(shards, name, corpus, options, work, progress, text_field)
 
     figures, reused = made_once(path, identity, "model", make)

@@ -193,16 +193,13 @@ def _ledger(folder: Path, shard: str) -> ShardLedger:
     return replace(ledger, status="failed", error=str(error))
 
 
-def check_failed(
-    ledgers: Sequence[ShardLedger],
-    effect: str = "left out of the counts; the rest is counted; rejects are in table `reject`",
-) -> None:
+def check_failed(ledgers: Sequence[ShardLedger], effect: str) -> None:
     """If any shard failed, raise an error that names the first one and ends with ``effect``.
 
     The error is ``Interrupted`` if a failed shard's server could not be reached, else ``BadInput``.
     """
     if failed := [x for x in ledgers if x.status == "failed"]:
-        more = f" and {len(failed) - 1} more (`plumbline corpus list NAME`)" * (len(failed) > 1)
+        more = f" and {len(failed) - 1} more" * (len(failed) > 1)
         kind = Interrupted if any(x.away for x in failed) else BadInput
         raise kind(f"{failed[0].error}{more}", "", effect)
 

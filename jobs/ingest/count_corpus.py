@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import shlex
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -114,7 +115,8 @@ def count_corpus(
             ledgers = _count_shards(engine, shards, job, update)
         counted = _Merge(engine, store, corpus, options, where, ledgers, run).write()
         try:
-            check_failed(counted.ledgers)
+            seen = f"`plumbline corpus list {shlex.quote(corpus)}` lists them"
+            check_failed(counted.ledgers, f"left out of the counts; the rest is counted; {seen}")
         except BadInput as e:
             failed = ShardsFailed(*e.args)
             failed.counted = counted

@@ -12,7 +12,7 @@ import time
 from contextlib import suppress
 from typing import Any, NoReturn
 
-LINE = "interrupted; run the same command again to resume"
+LINE = "interrupted; finished steps are kept: run the same command again"
 STATUS = 5
 #: A stopped process ends after this many seconds, even if a library is busy or clean-up hangs.
 _GRACE_S = 4.0

@@ -141,14 +141,15 @@ def _models(_: Doctor) -> tuple[bool, str]:
 
     cache = Path(constants.HF_HUB_CACHE)
     names = sorted(p.name[8:].replace("--", "/") for p in cache.glob("models--*"))
-    return bool(names), f"{len(names)} in {cache}: {', '.join(names[:5])}"
+    return bool(names), f"{len(names)} in {cache}{': ' * bool(names)}{', '.join(names[:5])}"
 
 
 def _data(options: Doctor) -> tuple[bool, str]:
     there = [name for name in _RELEASED if options.data and (options.data / name).is_dir()]
     without = ", ".join(name for name in _RELEASED if name not in there)
     where = options.data or "PLUMBLINE_DATA, which isn't set"
-    return bool(there), f"{', '.join(there) or 'none'} in {where}; without {without or 'none'}"
+    without = f"; without {without}" if without else ""
+    return bool(there), f"{', '.join(there) or 'none'} in {where}{without}"
 
 
 def _keys(_: Doctor) -> tuple[bool, str]:

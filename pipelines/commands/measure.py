@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from plumbline.eval_workers.scoring.measure import MeasureOptions, measure
 from plumbline.pipelines.command.base import WARNING, Command, Context, Done
 from plumbline.pipelines.report.facts import Facts, TrainingTexts
-from plumbline.pipelines.report.metric_tables import controlled, few_pairs, measured
+from plumbline.pipelines.report.metric_tables import LEGEND, controlled, few_pairs, measured
 from plumbline.pipelines.report.rows import set_name
 from plumbline.pipelines.report.sentences import (
     check_changes,
@@ -62,6 +62,7 @@ class Measure(MeasureOptions, Command):
 
 
 def _lines(facts: Facts) -> Iterator[str]:
+    yield f"{LEGEND}; reliability: share of the leans' variance that isn't error"
     yield (
         "in brackets: 95% intervals; those of ranks hold with 95% confidence for all models of a "
         "benchmark at once"

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import glob
+import shlex
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -23,7 +24,13 @@ from plumbline.pipelines.command.base import (
     planned,
 )
 from plumbline.pipelines.command.settings import configured, made
-from plumbline.pipelines.pipeline_plan import CorpusPlan, ModelPlan, PipelineOptions, make_plan
+from plumbline.pipelines.pipeline_plan import (
+    DEMO_MODEL,
+    CorpusPlan,
+    ModelPlan,
+    PipelineOptions,
+    make_plan,
+)
 from plumbline.warehouse.errors import (
     BadInput,
     Interrupted,
@@ -97,6 +104,10 @@ class Pipeline(PipelineOptions, Command):
             from plumbline.eval_workers.models.vllm_backend import interpreter
 
             _ = interpreter()
+        for name in ("score", "fairpair run", "disclosure probe", "measure", "report"):
+            values = configured(class_of(name), self.config)  # refuses unknown keys
+            if name in ("measure", "report"):
+                made(class_of(name), {}, values)
 
     def has_built(self, name: str) -> bool:
         """Return whether this is a built benchmark whose pairs are in the warehouse."""
@@ -129,11 +140,11 @@ class Pipeline(PipelineOptions, Command):
             parts.do(parts.all())
         report = parts.results["report"]
         is_demo = parts.plan.corpus is not None and not parts.plan.corpus.patterns
-        own_text = "plumbline pipeline --corpus SHARDS --model train:small"
+        made_up = shlex.quote(str(self.out / "models" / DEMO_MODEL))
         return Done(
             said=report.said,
             files=report.files,
-            next=own_text if is_demo else "plumbline sql",
+            next=f"plumbline look {made_up}" if is_demo else "plumbline sql",
             query="FROM metric_value",
             failed=next(iter(parts.errors), None),
         )

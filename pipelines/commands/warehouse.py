@@ -129,7 +129,8 @@ class Restore(Command):
             return self._versions(context.store)
         context.store.restore(self.version, context.run_id)
         again = f"{self.warehouse}: restored to version {self.version}"
-        return Done(said=[*context.store.snapshot().kept, again], next=_CHECK)
+        pages = "pages written earlier don't change: write them again with plumbline report"
+        return Done(said=[*context.store.snapshot().kept, again, pages], next=_CHECK)
 
     def _versions(self, store: Store) -> Done:
         authors = {row["run_id"]: row["author"] for row in store.read("run").to_pylist()}
@@ -138,7 +139,7 @@ class Restore(Command):
             {"version": s.version, "time_utc": f"{s.time:%Y-%m-%d %H:%M:%S}"}
             | {"run_id": s.run_id, "what": s.about, "author": authors.get(s.run_id)}
             for s in snapshots
-            if s.about != "publish run"
+            if s.about not in ("publish run", "compact run")
         ]
         further = "plumbline sql --at VERSION, or plumbline warehouse restore VERSION"
         return Done(rows=rows, most=_MOST, said=store.snapshot().kept, next=further)

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any
 
+from plumbline.pipelines.report.estimates import finding
 from plumbline.pipelines.report.model import (
     AColumn,
     Cell,
@@ -19,7 +20,7 @@ from plumbline.pipelines.report.model import (
     first_of,
     table,
 )
-from plumbline.pipelines.report.rows import FIT, Row, Rows, corpus_name, set_name, with_ends
+from plumbline.pipelines.report.rows import FIT, Row, Rows, corpus_name, set_name, sides, with_ends
 from plumbline.warehouse.finding import LEAST_PAIRS
 from plumbline.warehouse.text.display import display
 
@@ -34,6 +35,11 @@ _FIRST = (
 #: Maximum number of benchmarks (with their groups) that ``few_pairs`` names.
 _NAMED = 6
 IN_BRACKETS = "95% intervals in brackets"
+#: Explains the columns of the tables that `measure` and `look` print.
+LEGEND = (
+    "US: % of pairs without a preference; PD: % that prefer the first group minus % that prefer "
+    "the second; AuFC: US summed over all thresholds, 6 at most (docs/glossary.md)"
+)
 
 
 def _options(row: Row) -> list[str]:
@@ -115,22 +121,23 @@ def _ranks(row: Row) -> Cell | None:
 
 
 def predicts_beyond(row: Row) -> str:
-    """Say whether delta helps to predict preferences if frequency, n-grams and length are known.
+    """Say whether leans help to predict preferences if frequency, n-grams and length are known.
 
     ``row`` comes from view ``control``. The verdict is ``does not`` if the interval of the partial
     correlation is within ±0.1.
 
     >>> predicts_beyond({"verdict": "cannot be told", "coefficient": None})
-    'it cannot be told whether delta predicts beyond frequency, n-grams and length'
+    "it can't be told whether leans predict preferences beyond frequency, n-grams and length"
     >>> predicts_beyond({"verdict": "does not", "coefficient": 0.02}).rpartition(' (')[2]
     'partial correlation within ±0.1)'
     """
     what = "beyond frequency, n-grams and length"
     if row["verdict"] == "predicts":
-        return f"delta predicts {what}{', against its sign' if row['coefficient'] < 0 else ''}"
+        sign = ", against their sign" if row["coefficient"] < 0 else ""
+        return f"leans predict preferences {what}{sign}"
     if row["verdict"] == "does not":
-        return f"delta predicts next to nothing {what} (partial correlation within ±0.1)"
-    return f"it cannot be told whether delta predicts {what}"
+        return f"leans predict next to nothing {what} (partial correlation within ±0.1)"
+    return f"it can't be told whether leans predict preferences {what}"
 
 
 #: Columns of ``control`` to print.
@@ -158,21 +165,26 @@ def of_pairs(rows: Rows) -> Rows:
 def models_table(rows: Rows, texts: TrainingTexts) -> PageTable:
     """Return a table of metrics with a line per benchmark and model, sorted by family and size.
 
-    Leaves out the columns for families and for sizes if they would be empty.
+    Keeps the order of benchmarks and groups. Leaves out the columns for families and for sizes if
+    they would be empty.
     """
     keys = ("benchmark", "groups", "model", "model_key")
     lines = by_metric(rows, *keys)
-    lines.sort(key=lambda r: (r["benchmark"], r["groups"], *texts.place(r), r["model"]))
+    sets = [*dict.fromkeys(map(set_name, rows))]
+    lines.sort(key=lambda r: (sets.index(set_name(r)), *texts.place(r), r["model"]))
     columns: list[AColumn] = ["benchmark", "model"]
     if any(map(texts.family, lines)):
         columns.append(("family", lambda row: texts.family(row) or None))
     if any(map(texts.n_parameters, lines)):
         columns.append(("million parameters", lambda row: _millions(texts.n_parameters(row))))
     columns += ["n", *metric_columns(rows), *rank_columns(rows)]
-    groups = sorted({f"% to {row['groups']}".replace("/", " minus % to ") for row in rows})
+    groups = {row["groups"] for row in rows}
+    first, second = sides(rows[0]) if len(groups) == 1 else ("the first group", "the second")
+    overs = {finding(row).over for row in rows if row["value_low"] is not None}
+    over = f" over {overs.pop()}" if len(overs) == 1 else ""
     caption = (
-        f"Models on all pairs of each benchmark, {IN_BRACKETS}. US: % of pairs without a "
-        f"preference. PD: {'; '.join(groups)}"
+        f"Models on all pairs of each benchmark, {IN_BRACKETS}{over}. US: % of pairs without a "
+        f"preference. PD: % to {first} minus % to {second}"
     )
     return table(caption, lines, columns, searchable=len(lines) > 10)
 
@@ -221,19 +233,19 @@ def measured(rows: Rows, texts: TrainingTexts) -> list[dict[str, Any]]:
 
 
 def controlled(rows: Rows) -> Iterator[str]:
-    """For each model and corpus, yield a line that says whether delta predicts preferences.
+    """For each model and corpus, yield a line that says whether leans predict preferences.
 
     >>> row = {"predictor": "delta", "model": "m", "corpus": "novels", "verdict": "cannot be told"}
     >>> row |= {"benchmark": "b", "groups": "she/he", "coefficient": None}
     >>> next(controlled(Rows([row, {**row, "benchmark": "c"}]))).partition(" whether")[0]
-    'm on b (she/he), c (she/he), with delta in novels: it cannot be told'
+    "m on b (she/he), c (she/he), with the leans in novels: it can't be told"
     """
     names: dict[tuple[str, ...], list[str]] = {}
     for row in rows.where(predictor="delta"):
         key = row["model"], row["corpus"], predicts_beyond(row)
         names.setdefault(key, []).append(set_name(row))
     for (model, corpus, verdict), sets in names.items():
-        about = f"{model} on {first_of(sets, _NAMED)}, with delta in {corpus}"
+        about = f"{model} on {first_of(sets, _NAMED)}, with the leans in {corpus}"
         yield f"{about}: {verdict} (docs/models.md)"
 
 

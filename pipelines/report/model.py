@@ -212,7 +212,8 @@ def estimate(
     ``text.display`` has the default digits, scale and sign of each column. Column ``value`` has the
     defaults of the row's metric. If the value is ``None`` and exactly one end of the interval is
     finite, the cell shows that end as a bound. If all numbers would round to 0, they get more
-    digits, unless they are below 1e-9. Numbers below 1e-9 are rounding errors.
+    digits, unless they are below 1e-9. Numbers below 1e-9 are rounding errors. If an interval
+    excludes 0, so do its ends as shown, unless one is below 0.0001.
 
     >>> estimate({"us": 0.5, "us_low": 0.4, "us_high": 0.6}, "us").text
     '50.0 (40.0 to 60.0)'
@@ -222,6 +223,8 @@ def estimate(
     '< 0.0001'
     >>> estimate({"change": -28e-5, "change_low": -4e-4, "change_high": -1e-4}, "change").text
     '−0.00028 (−0.00040 to −0.00010)'
+    >>> estimate({"pd": 0.15, "pd_low": 0.012, "pd_high": 0.29}, "pd").text
+    '+0.15 (+0.01 to +0.29)'
     >>> estimate({"slope": 1.3e-15}, "slope").text
     '0.00'
     """
@@ -241,6 +244,10 @@ def estimate(
     largest = max(figures, default=0.0)
     if largest >= 1e-9 and (needed := digits_showing(largest, digits)) > digits:
         digits = needed + 1
+    if low is not None and high is not None and low * high > 0:
+        nearest = min(abs(low * scale), abs(high * scale))
+        if nearest >= 1e-4 and not round(nearest, digits):
+            digits = digits_showing(nearest, digits)
     if value is None:
         end = one_end(low, high)
         if end is None:

@@ -105,6 +105,7 @@ class Probe(ProbeOptions, ModelOptions, DataOption, Command):
             "keys": [probed["model_key"]],
             "word_list": probed["word_list"],
             "sampling_key": sampled["sampling_key"],
+            "smoothing": self.smoothing,
         }
         return Done(
             rows=[{n: row[n] for n in _SHOWN} for row in rows_of(store.root, _FIGURES, params)],

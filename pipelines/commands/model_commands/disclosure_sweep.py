@@ -40,7 +40,10 @@ class Sweep(ProbeOptions, ModelOptions, Command):
     """
 
     reads = "probe_prompt"
-    without = (*("batch_tokens", "bos", "backend", "concurrency", "tensor_parallel", "base_url"),)
+    without = (
+        *("smoothing", "batch_tokens", "bos", "backend"),
+        *("concurrency", "tensor_parallel", "base_url"),
+    )
 
     probe_set: Annotated[
         str, Field(description="Name of an imported prompt set."), On(positional=True)

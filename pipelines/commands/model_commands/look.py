@@ -5,6 +5,7 @@ from __future__ import annotations
 import glob
 from collections.abc import Iterator, Mapping
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Annotated
 
@@ -21,9 +22,11 @@ from plumbline.pipelines.command.fields import DataOption, OutOption, OutputDire
 from plumbline.pipelines.command.settings import made
 from plumbline.pipelines.commands.pipeline import Parts, Pipeline
 from plumbline.pipelines.pipeline_plan import PROMPTS, RELEASED, PipelinePlan
+from plumbline.pipelines.report.metric_tables import LEGEND
 from plumbline.warehouse.errors import BadInput, Interrupted
 from plumbline.warehouse.query.connection import rows_of
 from plumbline.warehouse.storage.store import Store
+from plumbline.warehouse.text.escape import say
 
 #: Plumbline's own pairs, for users without the released sets.
 _OWN_PAIRS = "closed-world"
@@ -88,7 +91,8 @@ class Look(DataOption, OutOption, Command):
             data = downloaded()
         except (BadInput, Interrupted) as e:
             line = "no rank among the 28 published models: they didn't score Plumbline's own pairs"
-            return None, [_OWN_PAIRS], [f"{e}; going on with Plumbline's own pairs", line]
+            say(f"{e}; going on with Plumbline's own pairs", err=True)
+            return None, [_OWN_PAIRS], [line]
         return data, self.sets(data), []
 
     def check(self) -> None:
@@ -107,10 +111,12 @@ class Look(DataOption, OutOption, Command):
         pipeline = made(Pipeline, {**given, **places, "model": (self.model,)})
         parts = Parts(pipeline, context.store)
         parts.plan, skipped = self._possible(replace(parts.plan, fairpair=_FAIRPAIR))
-        parts.do(parts.evaluate())
-        shown = [row["label"] for row in rows_of(context.store, _LABELS)]
-        about = tuple(map(glob.escape, shown)) if has_scores else ()
-        parts.do(parts.report(lambda: {"model": about}))
+        shown = partial(_labels, context.store)
+
+        def about() -> dict[str, tuple[str, ...]]:
+            return {"model": tuple(map(glob.escape, shown())) if has_scores else ()}
+
+        parts.do([*parts.evaluate(), *parts.report(about)])
         (name,) = (model.name for model in parts.plan.models)
         scored = parts.results.get(f"score {name}")
         if scored and data is not None:
@@ -120,8 +126,8 @@ class Look(DataOption, OutOption, Command):
         if scored:  # other errors become warnings
             said += [f"{WARNING}{error}" for error in parts.errors]
         return Done(
-            rows=[row for row in parts.results["measure"].rows if row["model"] in shown],
-            said=[*said, *parts.results["report"].said],
+            rows=[row for row in parts.results["measure"].rows if row["model"] in shown()],
+            said=[*said, LEGEND, *parts.results["report"].said],
             files=parts.results["report"].files,
             next="plumbline look ANOTHER_MODEL",
             query="FROM metric_value ORDER BY ALL",
@@ -140,7 +146,10 @@ class Look(DataOption, OutOption, Command):
             return replace(plan, probe_set="", disclosure=()), [line]
         n_context = getattr(model, "n_context", None)
         if n_context is not None and n_context <= _FAIRPAIR["max_new_tokens"]:
-            line = f"FairPair skipped: the model's context of {n_context} tokens is too short"
+            line = (
+                f"FairPair skipped: its texts don't fit into the context of {n_context} tokens; "
+                "`plumbline fairpair run` can write shorter ones"
+            )
             return replace(plan, probe_set=""), [line]
         return plan, []
 
@@ -164,6 +173,10 @@ class Look(DataOption, OutOption, Command):
         benchmarks.replace_benchmark(store, sample, parts, path, run_id)
         n_pairs = f"{len(parts.pairs):,} of {len(parsed.pairs):,}"
         return sample, f"{sample}: {n_pairs} pairs of {name}"
+
+
+def _labels(store: Store) -> list[str]:
+    return [row["label"] for row in rows_of(store, _LABELS)]
 
 
 def _places(store: Store, samples: Mapping[str, str], key: str, has_scores: bool) -> Iterator[str]:

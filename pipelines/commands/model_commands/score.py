@@ -35,6 +35,7 @@ SELECT name, old.scored_at AS scored_at, latest.scored_at AS latest_scored_at
 FROM model_version AS old
 JOIN model_version AS latest USING (name)
 WHERE old.model_key = $key AND NOT old.is_latest AND latest.is_latest
+    AND name = coalesce($name, name)
 """
 
 
@@ -85,14 +86,15 @@ class Score(ModelOptions, Command):
         at = f" at {self.revision}" if self.revision else ""
         done, failed = context.stage(f"score with {self.model}{at}", self._score, context)
         key = done[0].model_key
-        if self.name and not failed:
+        older = rows_of(context.store, _OLDER, {"key": key, "name": self.name})
+        if is_named := self.name and not failed:
             give_name(context.store, key, context.run_id, self.name)
-        older = rows_of(context.store, _OLDER, {"key": key})
         return Done(
             rows=[_row(one) for one in done],
             said=[
                 f"{WARNING}{row['name']}: these files are the version of {row['scored_at']:%F %R}; "
-                f"tables and reports show the version of {row['latest_scored_at']:%F %R}"
+                "tables and reports show "
+                + ("it again" if is_named else f"the version of {row['latest_scored_at']:%F %R}")
                 for row in older
             ],
             next="plumbline measure",
