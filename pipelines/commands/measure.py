@@ -62,7 +62,7 @@ class Measure(MeasureOptions, Command):
 
 
 def _lines(facts: Facts) -> Iterator[str]:
-    yield LEGEND
+    yield f"{LEGEND}; reliability: share of the leans' variance that isn't error"
     yield (
         "in brackets: 95% intervals; those of ranks hold with 95% confidence for all models of a "
         "benchmark at once"

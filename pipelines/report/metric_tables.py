@@ -37,9 +37,8 @@ _NAMED = 6
 IN_BRACKETS = "95% intervals in brackets"
 #: Explains the columns of the tables that `measure` and `look` print.
 LEGEND = (
-    "US: % of pairs without a preference; PD: % for the first group minus % for the second; AuFC: "
-    "US summed over all thresholds, 6 at most; reliability: share of a lean that isn't error "
-    "(docs/glossary.md)"
+    "US: % of pairs without a preference; PD: % that prefer the first group minus % that prefer "
+    "the second; AuFC: US summed over all thresholds, 6 at most (docs/glossary.md)"
 )
 
 

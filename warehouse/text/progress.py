@@ -16,7 +16,7 @@ from plumbline.warehouse.text.escape import say, terminal
 EVERY_S, ON_TERMINAL_S = 30.0, 0.2
 #: Seconds between two checks whether a line is due.
 TICK_S = 1.0
-#: When a step ends after fewer seconds than this, no line is printed.
+#: When a step ends, no line is printed for fewer seconds than this.
 PATIENCE_S = 5.0
 _clock = time.monotonic
 #: Moves a terminal's cursor to the start of its line, and clears the line.
@@ -37,7 +37,7 @@ def progress(what: str, unit: str = "") -> Iterator[Update]:
     ``unit`` names what is counted ("pairs"). The rate is measured from the first call of the
     function. If the function is never called, only the duration is shown. If several steps are
     open, only the innermost shows its progress. When a step ends, a line says how long it took,
-    unless a step with the same name is still open.
+    unless lines of the steps within it told almost all of this time.
 
     >>> with progress("read the corpus", "documents") as update:
     ...     update(500, 1000)
@@ -60,9 +60,12 @@ def progress(what: str, unit: str = "") -> Iterator[Update]:
         _open.remove(step)
         if sys.stderr.isatty():
             print(_START_OF_LINE, end="", file=sys.stderr, flush=True)
-        is_repeated = any(outer.what == step.what for outer in _open)
-        if _clock() - step.start >= PATIENCE_S and not is_repeated:
+        seconds = _clock() - step.start
+        if seconds - step.told >= PATIENCE_S:
             say(step.line(), err=True)
+            step.told = seconds
+        if _open:
+            _open[-1].told += step.told
 
 
 class _Step:
@@ -71,7 +74,7 @@ class _Step:
         self.start = self.shown = _clock()
         self.n_done = self.n_all = 0
         self.note = ""
-        self.rate = 0.0
+        self.rate = self.told = 0.0  # told: seconds in the last lines of steps within this one
         self.first: tuple[int, float] | None = None  # n_done and time of the first update
 
     def update(self, n_done: int, n_all: int, /, note: str = "") -> None:

@@ -24,7 +24,7 @@ _ORDER = (
 def sections(facts: Facts) -> list[Section]:
     names = (*_ORDER, *(name for name in SECTIONS.names() if name not in _ORDER))
     parts: list[Section] = []
-    with progress("report", "sections") as update:
+    with progress("make the report", "sections") as update:
         for n_done, name in enumerate(names):
             update(n_done, len(names))
             parts += sections_from(SECTIONS.text(name), facts)
