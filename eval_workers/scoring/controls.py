@@ -51,8 +51,9 @@ Estimate = tuple[float, float, float]
 
 def _columns(estimates: Sequence[Estimate] = (), r2: float | None = None) -> dict[str, Any]:
     """Return columns of table ``control``: the verdict, and the figures with their intervals."""
+    unknown: Any = [(None,) * 3] * len(_FIGURES)
     row: dict[str, Any] = {"verdict": _verdict(*estimates) if estimates else "cannot be told"}
-    for name, ends in zip(_FIGURES, estimates or [(None,) * 3] * len(_FIGURES), strict=True):
+    for name, ends in zip(_FIGURES, estimates or unknown, strict=True):
         row |= dict(zip((name, f"{name}_low", f"{name}_high"), ends, strict=True))
     return row | {"r2": r2}
 
