@@ -72,7 +72,7 @@ def import_few(store: Store) -> None:
     with recorded(store, "benchmark import", {}) as run_id:
         benchmarks.import_benchmark(store, "closed-world", None, run_id)
         rows = store.read("benchmark_pair", benchmark="closed-world").slice(0, 2).to_pylist()
-        store.drop("benchmark_pair", {"benchmark": "closed-world"}, run_id)
+        store.replace("benchmark_pair", [], {"benchmark": "closed-world"}, run_id)
         few = [{**row, "benchmark": "few"} for row in rows]
         store.replace("benchmark_pair", few, {"benchmark": "few"}, run_id)
 

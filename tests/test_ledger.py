@@ -252,5 +252,5 @@ def test_another_min_count_is_merged_not_counted(
     options, several = CorpusOptions(), {partials}
     for name, other in (("_READER", 0), ("tokenizer_version", lambda _: "other")):
         monkeypatch.setattr(partial_counts, name, other)
-        several.add(partials_directory(store, options.listed, options, create=False))
+        several.add(partials_directory(store, options.listed, options))
     assert len(several) == 3

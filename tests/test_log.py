@@ -309,7 +309,7 @@ def test_a_past_state_is_read_and_restored(
         store.publish("word_count", rows("a"), unit="a", run_id=first)
     version = store.snapshot().version
     with recorded(store, "two", {}) as second:
-        store.drop("word_count", {"corpus": "c"}, second)
+        store.replace("word_count", [], {"corpus": "c"}, second)
     query = "SELECT count(*) AS n FROM word_count"
 
     def counted(*options: str) -> str:

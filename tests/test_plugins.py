@@ -91,7 +91,7 @@ def test_without_the_package_its_table_is_kept(
     assert KEPT in ran(capsys, "warehouse", "compact", "--keep-days", "0")
     assert KEPT in ran(capsys, "warehouse", "restore")
     version = made.snapshot().version
-    made.drop("word_delta", {})
+    made.replace("word_delta", [], {}, "run")
     assert KEPT in ran(capsys, "warehouse", "restore", str(version))
     assert made.read("word_delta").num_rows == 2
     for command in (["measure"], ["report"], ["sql", "FROM run", "--at", str(version)]):

@@ -103,7 +103,7 @@ def test_files_that_are_something_else_leave_one_line(store: Store, tmp_path: Pa
         "only.csv": (b"word,pmi_diff,counts,freq\n", "no usable row"),
         "other.csv": (b"word,pmi_diff,counts\ntea,1,2\n", "no column freq"),
         "none.csv": (b"word,pmi_diff,counts,freq\ntea,x,2,0.5\n", "the first of 1: pmi_"),
-        "odd.csv": (b"word,pmi_diff,counts,freq\na,1,2,0.5\nb,1,2,0.1\n", "do not agree"),
+        "odd.csv": (b"word,pmi_diff,counts,freq\na,1,2,0.5\nb,1,2,0.1\n", "only 1 of 2 rows agree"),
         "sum.csv": (b"word,pmi_diff,counts,freq\na,1,2,0.5\nb,1,3,0.75\n", "more than the 4"),
     }
     for name, (data, message) in files.items():

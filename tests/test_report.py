@@ -229,7 +229,7 @@ def test_a_report_without_words_removes_the_search_of_an_earlier_one(
     write_report(store, out)
     (out / "mine.html").write_bytes(b"mine")
     assert (out / "words.html").exists()
-    store.drop("word_delta", {"corpus": "c"})
+    store.replace("word_delta", [], {"corpus": "c"}, "run")
     write_report(store, out)
     assert {path.name for path in out.glob("*.html")} == {
         "index.html",

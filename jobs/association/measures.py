@@ -37,21 +37,13 @@ _TAIL = 0.025
 SUM = "-sum"
 
 
-class Bounds(NamedTuple):
-    """The 95% interval of a word's lean in nats, and the p-value of the test for no lean."""
+def lean_bounds(n_f: Floats, n_m: Floats, log_odds: float | Floats) -> tuple[Floats, ...]:
+    """Return the ends of a 95% interval for each word's lean, and the p-value of no lean.
 
-    low_nats: Floats
-    high_nats: Floats
-    p: Floats
-
-
-def lean_bounds(n_f: Floats, n_m: Floats, log_odds: float | Floats) -> Bounds:
-    """Return a 95% interval for each word's lean, from its co-occurrences with the two sides.
-
-    It is the Clopper-Pearson interval (1934) of the share s = n_f / (n_f + n_m). Each end is
-    converted to a lean, ln(s / (1 - s)) - ``log_odds``. The low end is -inf if n_f is 0, and the
-    high end is inf if n_m is 0. p is twice the smaller tail of the exact test, but at most 1. It is
-    below 0.05 if the interval excludes 0.
+    The interval is that of Clopper and Pearson (1934) for the share s = n_f / (n_f + n_m). Each end
+    is converted to a lean in nats, ln(s / (1 - s)) - ``log_odds``. The low end is -inf if n_f is 0,
+    and the high end is inf if n_m is 0. p is twice the smaller tail of the exact test, but at most
+    1. It is below 0.05 if the interval excludes 0.
 
     Args:
         n_f, n_m: each word's co-occurrences with the female side and with the male side, divided
@@ -77,8 +69,7 @@ def lean_bounds(n_f: Floats, n_m: Floats, log_odds: float | Floats) -> Bounds:
 
     low, above = one_sided(n_f, n_m, share)
     high, below = one_sided(n_m, n_f, 1 - share)
-    p = np.minimum(2 * np.minimum(above, below), 1.0)
-    return Bounds(low - log_odds, -high - log_odds, p)
+    return low - log_odds, -high - log_odds, np.minimum(2 * np.minimum(above, below), 1.0)
 
 
 def adjusted(p: Floats) -> Floats:
@@ -94,32 +85,6 @@ def adjusted(p: Floats) -> Floats:
     q = np.full(p.size, np.nan)
     q[order] = np.minimum(np.minimum.accumulate(scaled[::-1])[::-1], 1)
     return q
-
-
-def pmi_nats(n_pair: Ints, n_word: Ints, n_target: Ints | int, n_kept: int, n_pairs: int) -> Floats:
-    """Return pointwise mutual information ln(p(w,g) / (p(w) p(g))) in nats, as in UnStereoEval.
-
-    Args:
-        n_pair: how often each word co-occurs with the target.
-        n_word: how often each word occurs.
-        n_target: how often the target occurs: one number, or one per word.
-        n_kept: number of kept tokens in the corpus; p(w) = n_word / n_kept.
-        n_pairs: number of co-occurrences in the corpus; p(w,g) = n_pair / n_pairs.
-
-    Returns:
-        One value per word. It is NaN if any count is 0, since the logarithm is then undefined.
-
-    >>> counts = np.array([4, 0]), np.array([10, 10])
-    >>> pmi_nats(*counts, 20, n_kept=100, n_pairs=100).round(4)  # ln(0.04 / (0.1 * 0.2))
-    array([0.6931,    nan])
-    """
-    product = n_word.astype(np.float64) * n_target
-    defined = (n_pair > 0) & (product > 0)
-    out = np.full(n_pair.shape, np.nan)
-    if n_kept and n_pairs:
-        ratio = n_pair[defined] / product[defined]
-        out[defined] = np.log(ratio) + 2 * np.log(n_kept) - np.log(n_pairs)
-    return out
 
 
 def dispersion(n_self: int, n_target: int, rule: str, window: int) -> float:
@@ -205,16 +170,23 @@ class CorpusCounts:
         return Side(n_pair, n_target, dispersion(n_self, n_target, self._rule, self._window))
 
     def pmi(self, target: str) -> Floats:
-        """Return each word's PMI with a target, or NaN if it is undefined."""
-        n = self.n_target(target)
-        return pmi_nats(self.n_pair(target), self.n_word, n, self.n_kept, self.n_pairs)
+        """Return each word's PMI with a target in nats, or NaN if any count is 0 (UnStereoEval).
+
+        PMI(w, g) = ln(p(w,g) / (p(w) p(g))), with p(w) = n_word / n_kept and
+        p(w,g) = n_pair / n_pairs.
+        """
+        n_pair, out = self.n_pair(target), np.full(len(self.n_word), np.nan)
+        product = self.n_word.astype(np.float64) * self.n_target(target)
+        defined = (n_pair > 0) & (product > 0)
+        if self.n_kept and self.n_pairs:
+            ratio = n_pair[defined] / product[defined]
+            out[defined] = np.log(ratio) + 2 * np.log(self.n_kept) - np.log(self.n_pairs)
+        return out
 
     def variance(self, target: str) -> Floats:
         """Return the variance (nats²) of each word's PMI with a target, or NaN if undefined."""
-        n_pair, at = self.n_pair(target), self._place(target)
-        n_self = int(n_pair[at]) if at >= 0 else 0
-        disp = dispersion(n_self, self.n_target(target), self._rule, self._window)
-        return disp / np.where(n_pair > 0, n_pair, np.nan)
+        side = self.side([target])
+        return side.dispersion / np.where(side.n_pair > 0, side.n_pair, np.nan)
 
 
 class Side(NamedTuple):
@@ -262,7 +234,7 @@ def contrasts(lists: Iterable[WordList]) -> dict[str, tuple[WordPair, ...]]:
 def delta_rows(
     counts: CorpusCounts, contrast: str, pairs: Sequence[WordPair], v: Floats | None = None
 ) -> pa.Table:
-    """Return each word's delta for a contrast of one pair (UnStereoEval, Eq. 1) or several pairs.
+    """Return rows of ``word_delta`` for a contrast of one pair (UnStereoEval, Eq. 1) or several.
 
     The delta of a word w uses the pairs (f_i, m_i) whose two words both co-occur with w. By default
     it is the mean over these pairs, weighted with the pairs' weights u_i:
@@ -270,19 +242,10 @@ def delta_rows(
     If words have weights ``v``, it is the sum over these pairs and grows with their number (Eq. 4):
     delta(w) = sum_i v(w) (PMI(w, f_i) - PMI(w, m_i)).
     A word has no row if it has no such pair, if the weights of its pairs sum to 0, or if its v is
-    NaN.
+    NaN. A target in several pairs is counted once in n_pair_f or n_pair_m.
 
     If w co-occurs c_g times with target g, delta is a constant plus sum_g a_g ln c_g, with a weight
     a_g for each target. So the variance of delta is sum_g a_g^2 D_g / c_g.
-
-    Args:
-        v: weight v(w) of each word, in the order of the words in ``counts``.
-
-    Returns:
-        A table with the columns contrast, word, n_word, n_pair_f, n_pair_m, n_defined (number of
-        pairs used), delta_nats (above 0 if the word leans to the female side), and
-        delta_nats_se. n_pair_f and n_pair_m count the word's co-occurrences with the female and
-        the male targets that delta uses. A target in several pairs is counted once.
     """
     n = len(counts.n_word)
     n_defined, n_used = np.zeros(n, np.int64), np.zeros((2, n), np.int64)
@@ -321,18 +284,13 @@ def delta_rows(
 
 
 def bound_rows(counts: CorpusCounts, contrast: str, pairs: Sequence[WordPair]) -> pa.Table:
-    """Return an interval for the lean of each word that co-occurs with at least one side.
+    """Return rows of ``word_bound``: intervals of words that co-occur with at least one side.
 
     All words of side g (f or m) are treated as one target, which occurs N_g times and has
     dispersion D_g. If a word co-occurs c_g times with side g, its lean is
     ln(c_f / c_m) - ln(N_f / N_m). For a single pair, the lean equals delta. :func:`lean_bounds`
     computes the interval from c_g / D_g and treats N_g as exact. Pairs without a positive weight
     are ignored. The words of the pairs get no rows. If a side never occurs, the table is empty.
-
-    Returns:
-        A table with the columns contrast, word, n_word, n_pair_f and n_pair_m (c_f and c_m),
-        sides_nats (the lean; NULL if c_f or c_m is 0), sides_nats_low, sides_nats_high, p, and q
-        (p adjusted for the number of words tested, by Benjamini and Hochberg).
     """
     weighed = [pair for pair in pairs if pair.weight > 0]
     f, m = (counts.side(getattr(pair, side) for pair in weighed) for side in "ab")

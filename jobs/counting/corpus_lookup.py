@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from functools import wraps
-from typing import Any, Concatenate, ParamSpec, TypeVar
+from typing import Any, TypeVar, cast
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -124,14 +124,10 @@ def failed_checks(store: Store, corpus: str) -> dict[str, pa.Table]:
     return {name: rows for name, rows in found.items() if rows.num_rows}
 
 
-_Params = ParamSpec("_Params")
-_Result = TypeVar("_Result")
-_CorpusFunction = Callable[Concatenate[Store, str, _Params], _Result]
+_Function = TypeVar("_Function", bound=Callable[..., Any])
 
 
-def writes_corpus(
-    function: _CorpusFunction[_Params, _Result],
-) -> _CorpusFunction[_Params, _Result]:
+def writes_corpus(function: _Function) -> _Function:
     """Decorate a function. Each call locks the corpus that the second argument names.
 
     If another process holds the lock, the function raises ``UsageProblem``, which names the
@@ -139,10 +135,8 @@ def writes_corpus(
     """
 
     @wraps(function)
-    def locked(
-        store: Store, corpus: str, /, *args: _Params.args, **kwargs: _Params.kwargs
-    ) -> _Result:
+    def locked(store: Store, corpus: str, /, *args: Any, **kwargs: Any) -> Any:
         with lock(store, f"corpus {corpus}", f"corpus {corpus!r}"):
             return function(store, corpus, *args, **kwargs)
 
-    return locked
+    return cast(_Function, locked)

@@ -10,7 +10,6 @@ import sys
 import tempfile
 import threading
 import traceback
-from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing, suppress
@@ -59,21 +58,13 @@ class LocalEngine:
 
     def count(self, shards: Sequence[str], job: ShardJob, update: Update) -> list[ShardLedger]:
         """Count the shards. Return their ledgers in any order. Several threads report progress."""
-        left, done = deque(shards), list[ShardLedger]()
+        left, done = iter(shards), list[ShardLedger]()
         update(0, len(shards))
 
         def count_remaining(count: Callable[[str], ShardLedger]) -> None:
-            try:
-                while True:
-                    try:
-                        shard = left.popleft()
-                    except IndexError:
-                        return
-                    done.append(count(shard))
-                    update(len(done), len(shards))
-            except BaseException:
-                left.clear()
-                raise
+            for shard in left:  # all threads share this iterator, so each shard is taken once
+                done.append(count(shard))
+                update(len(done), len(shards))
 
         n_helpers = n_processes(shards) - 1
         job = replace(job, read_ahead=n_helpers + 1 < n_cores())

@@ -69,22 +69,12 @@ class ShardLedger:
         return {name: value for name, value in asdict(self).items() if name != "away"}
 
 
-def partials_directory(
-    store: Store, targets: Targets, options: CorpusOptions, *, create: bool = True
-) -> Path:
+def partials_directory(store: Store, targets: Targets, options: CorpusOptions) -> Path:
     """Return the directory of partial counts for these options and the current tokenizer."""
     versions = {"tokenizer": tokenizer_version(targets.language), "reader": _READER}
     words = {"targets": targets.words, "language": targets.language}
     settings = options.of_partials() | words | versions
-    return store.work_directory("count", config_hash(settings), create=create)
-
-
-def is_counted(directory: Path, shard: Path) -> bool:
-    """Return True if ``directory`` exists and has the counts of this shard's content.
-
-    Raises ``BadInput`` if the directory exists, but the shard can't be read.
-    """
-    return directory.is_dir() and (directory / fingerprint(shard)).exists()
+    return store.work_directory("count", config_hash(settings))
 
 
 def partial_files(directory: Path, digest: str, *kinds: str) -> list[Path]:

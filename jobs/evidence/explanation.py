@@ -300,15 +300,8 @@ def collocates(query: Query, counted: Run, word: int, n_word: Ints) -> pa.Table:
     variance is about 1 / (f_v + p_v) + 1 / (m_v + p_v) (Monroe, Colaresi and Quinn 2008, with an
     informative Dirichlet prior).
 
-    Args:
-        counted: the counts of :func:`contexts`.
-        word: index of the word in ``query.words``.
-        n_word: how often each word of the vocabulary occurs.
-
-    Returns:
-        A table with the columns collocate, n_f, n_m, log_odds_nats, its standard error and 95%
-        interval, and q (the p-value, adjusted by Benjamini and Hochberg's method). The most
-        significant rows come first.
+    ``counted`` are the counts of :func:`contexts`, and ``word`` is an index in ``query.words``. The
+    rows have the columns of ``word_collocate``. The most significant rows come first.
     """
     from scipy.special import erfc
 

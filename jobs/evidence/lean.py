@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 from numpy.typing import NDArray
 
-from plumbline.jobs.association.measures import Bounds, Floats, lean_bounds
+from plumbline.jobs.association.measures import Floats, lean_bounds
 from plumbline.jobs.counting.co_occurrences import Query
 from plumbline.jobs.evidence.index import Bools, CoOccurrences, Index, Row
 from plumbline.jobs.kernel.pair_runs import Ints
@@ -228,8 +228,10 @@ def word_rows(query: Query, words: Ints, columns: dict[str, NDArray[Any]]) -> li
     return rows
 
 
-def _cluster_bounds(n_f: Floats, n_m: Floats, n_clusters: Ints, n_sides: list[float]) -> Bounds:
-    """Return exact bounds for the leans of words that have no defined pair.
+def _cluster_bounds(
+    n_f: Floats, n_m: Floats, n_clusters: Ints, n_sides: list[float]
+) -> list[Floats]:
+    """Return exact bounds and p-values for the leans of words that have no defined pair.
 
     ``n_sides`` is how often the female and the male targets occur. If either number is 0, the
     bounds are NaN. They are also NaN for a word without co-occurrences.
@@ -238,4 +240,4 @@ def _cluster_bounds(n_f: Floats, n_m: Floats, n_clusters: Ints, n_sides: list[fl
     each = n_clusters / np.where(is_known, n_f + n_m, 1)
     odds = np.log(n_sides[0] / n_sides[1]) if min(n_sides) > 0 else 0.0
     bounds = lean_bounds(n_f * each, n_m * each, odds)
-    return Bounds(*(np.where(is_known, x, np.nan) for x in bounds))
+    return [np.where(is_known, x, np.nan) for x in bounds]

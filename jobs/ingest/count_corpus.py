@@ -184,7 +184,8 @@ class _Merge:
         rejects, listed = self._rejects(), options.word_list.rows(self.corpus)
         row = self._corpus_row(n_words, n_kept, n_tokens)
         with store.transaction(self.run_id, "corpus count"):
-            store.drop("reject", {"stage": "import", "subject": self.corpus})
+            of_import = {"stage": "import", "subject": self.corpus}
+            store.replace("reject", [], of_import, self.run_id)
             store.commit(words)
             store.commit(pairs)
             shard_rows = [{**x.row(), **key, "run_id": self.run_id} for x in ledgers]

@@ -206,21 +206,19 @@ def _of_one_total(file: Path, rows: list[ReleasedRow]) -> tuple[list[ReleasedRow
     Rows with another ``total`` and repeated words are marked as unusable. Raises ``BadInput`` if no
     ``total`` is shared by most usable rows, or if the words occur more than ``total`` times.
     """
-    totals = [int(r.values["total"]) for r in rows if not r.reason]
+    totals = Counter(int(r.values["total"]) for r in rows if not r.reason)
     if not totals:
         first = f", the first of {len(rows):,}: {rows[0].reason}" if rows else ": it has no rows"
         raise BadInput(f"{file}", f"no usable row{first}")
-    ((total, n),) = Counter(totals).most_common(1)
+    ((total, n),) = totals.most_common(1)
+    if 2 * n <= totals.total():
+        problem = f"only {n:,} of {totals.total():,} rows agree on counts / freq: {total:,}"
+        raise BadInput(f"{file}", problem, "freq needs all its digits")
     checked = []
     for row in rows:
-        if not row.reason and row.values["total"] != total:
-            implied = int(row.values["total"])
+        if not row.reason and (implied := int(row.values["total"])) != total:
             reason = f"counts / freq is {implied:,}, expected the {total:,} of most rows"
             row = replace(row, reason=reason)
-            if 2 * n <= len(totals):
-                problem = f"rows do not agree on counts / freq: {total:,}, but {implied:,} in"
-                fix = "freq needs all its digits"
-                raise BadInput(f"{file}", f"{problem} row {row.number:,}", fix)
         checked.append(row)
     checked = list(_first_of_each_word(checked))
     n_sum = sum(int(r.values["n_word"]) for r in checked if not r.reason)

@@ -39,21 +39,6 @@ _OF_SHARD = ("shard", "status", "n_documents", "n_rejected", "error")
 REPAIR = "repair them, or leave them out, and count the corpus again"
 #: Maximum number of shards to print in a terminal.
 _MOST = 100
-#: State of a shard that isn't counted yet, in a plan.
-_TO_COUNT = "to count"
-
-
-def _shard_row(path: Path, partials: Path | None) -> Row:
-    """Return a shard's row for `--dry-run`. ``partials`` holds the counts of finished shards."""
-    from plumbline.jobs.counting.partials import is_counted
-
-    file = describe(path)
-    size = file.n_bytes if file else 0
-    try:
-        state = "counted already" if partials and is_counted(partials, path) else _TO_COUNT
-    except BadInput as e:
-        return planned(str(path), "can't be read", size, "bytes", str(e))
-    return planned(str(path), state, size, "bytes")
 
 
 class Count(CorpusName, CorpusOptions, Command):
@@ -80,27 +65,23 @@ class Count(CorpusName, CorpusOptions, Command):
         _ = expand_shards(self.shards), self.listed
 
     def plan(self, store: Store | None) -> Iterator[Row]:
-        """Yield the size and state of each shard, what is left to count, and where to count it.
-
-        Reads shards and compares their hashes only if some were counted with the same options.
-        """
+        """Yield the size of each shard, the size of all, and where they would be counted."""
         from plumbline.jobs.counting.local_engine import n_processes
-        from plumbline.jobs.counting.partials import partials_directory
         from plumbline.jobs.ingest.count_corpus import on_spark, refuse_other_settings
 
-        where = None
         if store is not None:
             refuse_other_settings(store, self.corpus, self)
-            where = partials_directory(store, self.listed, part(CorpusOptions, self), create=False)
-        shards = [_shard_row(path, where) for path in expand_shards(self.shards)]
-        yield from shards
-        left = [row for row in shards if row["what"] == _TO_COUNT]
-        yield planned(self.corpus, "shards to count", len(left), f"of {len(shards)}")
-        yield planned(self.corpus, "bytes to count", sum(row["amount"] for row in left), "bytes")
+        shards, n_bytes = expand_shards(self.shards), 0
+        for path in shards:
+            file = describe(path)
+            size = file.n_bytes if file else 0
+            n_bytes += size
+            yield planned(str(path), "to count", size, "bytes")
+        yield planned(self.corpus, "bytes to count", n_bytes, "bytes", f"{len(shards)} shards")
         if on_spark(self.master):
             yield planned("Spark", "counts", None, "", self.master or "master from its settings")
         else:
-            n = n_processes([row["subject"] for row in left])
+            n = n_processes([*map(str, shards)])
             yield planned("this machine", "processes", n, "", f"up to {self.memory_gb:g} GB each")
 
     def run(self, context: Context) -> Done:

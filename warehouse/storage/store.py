@@ -118,13 +118,14 @@ class Store(DataFiles):
     def replace(self, table: str, rows: Rows, partition: Mapping[str, str], run_id: str) -> None:
         """Replace all rows of a partition. If there are no new rows, the partition becomes empty.
 
+        If ``partition`` has only the first partition columns, several partitions are replaced.
         Rows of other tables that were made from removed or changed rows are deleted too (see
         ``Table.made_from``).
         """
         data = cast(TABLES[table], rows)
         units = (Unit("part-0", data.num_rows, run_id),)
         files = [self.write(table, partition, data, units)] if data.num_rows else []
-        self._replace("replace", table, partition, files, run_id)
+        self._replace(table, partition, files, run_id)
 
     def stage(self, table: str, partition: Mapping[str, str], run_id: str) -> Staged:
         """Begin to write a partition. ``Staged.write_part`` adds rows, `commit` publishes them."""
@@ -142,11 +143,7 @@ class Store(DataFiles):
             units = (Unit(part.stem, pq.read_metadata(part).num_rows, staged.run_id),)
             files.append(self.adopt(staged.table, partition, part, units))
         shutil.rmtree(staged.directory, ignore_errors=True)
-        self._replace("replace", staged.table, partition, files, staged.run_id)
-
-    def drop(self, table: str, partition: Mapping[str, str], run_id: str = "") -> None:
-        """Remove all partitions whose leading partition columns have the values ``partition``."""
-        self._replace("drop", table, partition, [], run_id)
+        self._replace(staged.table, partition, files, staged.run_id)
 
     def restore(self, version: int, run_id: str) -> None:
         """Restore all tables, except ``run``, to their state at a version.
@@ -170,12 +167,12 @@ class Store(DataFiles):
             log.commit(self.place, change, run_id, f"restore {version}")
 
     def _replace(
-        self, verb: str, table: str, partition: Mapping[str, str], files: list[File], run_id: str
+        self, table: str, partition: Mapping[str, str], files: list[File], run_id: str
     ) -> None:
         def change(draft: Draft) -> None:
             draft.swap(table, draft.files(table, partition), files)
 
-        self._commit(change, run_id, f"{verb} {table}")
+        self._commit(change, run_id, f"replace {table}")
 
     def _commit(self, change: log.Change, run_id: str, about: str) -> None:
         with self.transaction(run_id, about):

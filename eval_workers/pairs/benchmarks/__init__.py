@@ -245,4 +245,4 @@ def replace_pairs(
     if earlier - now:
         for subject in set(store.read("reject", stage="score")["subject"].to_pylist()):
             if subject.partition("/")[2] == benchmark:
-                store.drop("reject", {"stage": "score", "subject": subject}, run_id)
+                store.replace("reject", [], {"stage": "score", "subject": subject}, run_id)
