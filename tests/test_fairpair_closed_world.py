@@ -21,7 +21,7 @@ from plumbline.warehouse.storage.store import Store
 from tests.metric_rows import fill
 
 N_WORDS = 1_600_000
-PROMPTS: list[dict[str, Any]] = closed_world_rows("r")
+PROMPTS: list[dict[str, Any]] = closed_world_rows()
 #: Verbs that end an opening about a person: the grammar's phrase `did`.
 DID = ("arrived", "smiled", "spoke", "left", "was home")
 
@@ -64,7 +64,7 @@ def measure(store: Store, model: str) -> Store:
     from plumbline.eval_workers.models.sampling_contract import SamplingOptions
     from tests.steps import sample_set
 
-    fill(store, "probe_prompt", closed_world_rows("r"))
+    fill(store, "probe_prompt", [{**row, "run_id": "r"} for row in PROMPTS])
     how = SamplingOptions(max_new_tokens=CLOSED_WORLD.max_new_tokens)
     drawn = sample_set(store, CLOSED_WORLD_SET, model, ModelOptions(), how, 100)
     perturber = RulePerturber()

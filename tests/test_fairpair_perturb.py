@@ -143,7 +143,7 @@ def test_only_listed_words_change(text: str, group: str) -> None:
 def test_other_axes_and_names_of_several_words() -> None:
     old, young = Entity("Old Ann", "old"), Entity("Young Ann", "young")
     text = "Old Ann is a mother. He met a king. OLD ANN ran."
-    (found,) = RulePerturber().perturb([Original(text, "Young Ann", old, young, "age", "en")])
+    (found,) = RulePerturber().perturb([Original(text, "Young Ann", old, young, "age")])
     assert found.text == "Young Ann is a mother. He met a king. YOUNG ANN ran."
 
 

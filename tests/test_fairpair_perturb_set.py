@@ -16,6 +16,7 @@ from plumbline.eval_workers.fairpair.perturbed_set import TextFilter, check, per
 from plumbline.eval_workers.fairpair.perturbers import (
     ChatPerturber,
     RulePerturber,
+    check_rules,
     ledger_name,
     load_wording,
 )
@@ -27,7 +28,6 @@ from plumbline.warehouse.query.connection import rows_of
 from plumbline.warehouse.storage.store import Store
 from tests.chat_server import ChatServer, Say, serving
 from tests.fairpair_rows import NAMES
-from tests.metric_rows import fill
 from tests.prompt_rows import put_continuations
 from tests.test_generation import build
 
@@ -49,7 +49,7 @@ MODEL = ChatModel("scripted")
 def _continuations(
     store: Store, texts: list[str], prompts: tuple[str, ...] = ("John-Jane-clerk",)
 ) -> None:
-    write_prompts(store, "cs", prompt_rows(load_prompts("common-sents-plain"), "cs", ""), "r")
+    write_prompts(store, "cs", prompt_rows(load_prompts("common-sents-plain"), "cs"), "r")
     of = dict.fromkeys(prompts, texts)
     put_continuations(store, of, probe_set="cs", sampling="s", key="m", sides=tuple(NAMES))
 
@@ -111,12 +111,11 @@ def test_what_is_not_there_is_one_line(store: Store) -> None:
     with pytest.raises(BadInput, match="John-Jane-pilot of a continuation is not in"):
         perturb_set(store, "cs", "m", "s", RulePerturber(), "run")
     assert list((store.root / "_staging").iterdir()) == []
-    _continuations(store, [" He ran."])
-    prompts = store.read("probe_prompt").to_pylist()
-    fill(store, "probe_prompt", [row | {"language": "de"} for row in prompts])
-    with pytest.raises(UsageProblem, match=r"gender in en \(m, f\), not in de"):
-        perturb_set(store, "cs", "m", "s", RulePerturber(), "run")
     assert not _rows(store)
+    prompts = store.read("probe_prompt").to_pylist()
+    check_rules(prompts)
+    with pytest.raises(UsageProblem, match=r"gender in en \(m, f\), not in de"):
+        check_rules([row | {"language": "de"} for row in prompts])
 
 
 def _obedient(prompt: str, count: int) -> Say:
@@ -176,7 +175,7 @@ def test_common_sents_have_the_published_words(
 ) -> None:
     path = data.parent / "reference" / "fairpair_common_sents.json"
     published = json.loads(path.read_text("utf-8"))
-    rows = prompt_rows(load_prompts(probe_set), probe_set, "r")
+    rows = prompt_rows(load_prompts(probe_set), probe_set)
     assert [row["occupation"] for row in rows] == published["occupations"] and len(rows) == 60
     names = published["names"]
     sides = {"prompt": (names["male"], man), "perturbed_prompt": (names["female"], woman)}
@@ -189,7 +188,7 @@ def test_common_sents_have_the_published_words(
 def test_word_forms_by_group_and_no_article(tmp_path: Path) -> None:
     path = tmp_path / "de.toml"
     path.write_text(GERMAN)
-    rows = prompt_rows(load_prompts(path), "de", "r")
+    rows = prompt_rows(load_prompts(path), "de")
     assert [(r["prompt"], r["perturbed_prompt"]) for r in rows] == [
         ("Hans arbeitet als Lehrer.", "Anna arbeitet als Lehrerin."),
         ("Hans arbeitet als Fachkraft.", "Anna arbeitet als Fachkraft."),

@@ -72,10 +72,10 @@ def filled(store: Store) -> Store:
 def run(
     store: Store, base: Path, words: str, out: Path, name: str = "calm", **changes: Any
 ) -> tuple[dict[str, Any], bool]:
-    progress, dev_sets = changes.pop("progress", None), changes.pop("dev_sets", ())
+    dev_sets = changes.pop("dev_sets", ())
     options = replace(TINY, word_list=words, **changes)
     given: dict[str, Any] = {"sets": ["train"], "dev_sets": dev_sets, "name": name, "out": out}
-    return tune(store, str(base), ModelOptions(), options, "run", **given, progress=progress)
+    return tune(store, str(base), ModelOptions(), options, "run", **given)
 
 
 def weights(path: Path) -> dict[str, torch.Tensor]:

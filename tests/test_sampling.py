@@ -7,11 +7,9 @@ from typing import Any
 
 import pytest
 import torch
-import transformers
 from scipy import stats
 
 from plumbline.eval_workers.models.local.causal_model import CausalModel
-from plumbline.eval_workers.models.local.drawing import _filters
 from plumbline.eval_workers.models.model_options import ModelOptions
 from plumbline.eval_workers.models.sampling_contract import Sample, SamplingOptions
 from plumbline.eval_workers.models.scoring_contract import Tokens
@@ -122,18 +120,3 @@ def test_a_prompt_without_room_is_a_problem_and_disturbs_no_other(saved: dict[st
         problem=f"{n} tokens and {65 - n} new ones, more than the model's context of 64"
     )
     assert fits.problem is None
-
-
-@pytest.mark.parametrize("top_p", [0.05, 0.9, 0.999])
-def test_the_nucleus_is_that_of_the_library(top_p: float) -> None:
-    """Sharp rows, rows that hardly lean, logits of half precision with their ties, equal ones."""
-    torch.manual_seed(0)
-    drawn = torch.randn(12, 20_000)
-    scale = torch.tensor([9.0, 4.0, 2.0, 1.0, 0.1, 0.0])[:, None, None]
-    wide = (drawn * scale).flatten(0, 1)
-    logits = torch.cat([wide, wide.bfloat16().float()])
-    logits[0, 1] = -math.inf
-    options = SamplingOptions(top_p=top_p)
-    found = _filters(options)(None, logits)  # type: ignore[arg-type]
-    wanted = transformers.TopPLogitsWarper(top_p)(None, logits)  # type: ignore[arg-type]
-    assert torch.equal(found, wanted)

@@ -2,7 +2,8 @@
 
 import itertools
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -127,17 +128,24 @@ def weights(path: str) -> bytes:
     return Path(path, "model.safetensors").read_bytes()
 
 
-def test_equal_seeds_give_equal_bytes_also_after_a_stop(shards: list[Path], tmp_path: Path) -> None:
+def test_equal_seeds_give_equal_bytes_also_after_a_stop(
+    shards: list[Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     options = replace(TINY, max_tokens=3_000)
     one, again = (train_model(shards, name, "c", options, tmp_path) for name in ("one", "again"))
     other = train_model(shards, "other", "c", replace(options, seed=1), tmp_path)
 
-    def stop(done: int, n_steps: int, note: str) -> None:
-        if done == 5:
-            raise KeyboardInterrupt
+    @contextmanager
+    def stopping(*_: str) -> Iterator[Callable[..., None]]:
+        def stop(done: int, n_steps: int, note: str) -> None:
+            if done == 5:
+                raise KeyboardInterrupt
 
-    with pytest.raises(KeyboardInterrupt):
-        train_model(shards, "stopped", "c", options, tmp_path, stop)
+        yield stop
+
+    with monkeypatch.context() as patch, pytest.raises(KeyboardInterrupt):
+        patch.setattr(trainer, "progress", stopping)
+        train_model(shards, "stopped", "c", options, tmp_path)
     resumed = train_model(shards, "stopped", "c", options, tmp_path)
     paths = (row["path"] for row, _ in (one, again, resumed, other))
     first, second, third, last = map(weights, paths)

@@ -99,12 +99,9 @@ class PromptRows:
             problem = f"no usable prompt in it, {len(self.rejects)} rows rejected{first}"
             raise BadInput(self.source_file, problem)
         with store.transaction(run_id, f"prompts {self.probe_set}"):
-            for table, rows, partition in (
-                ("probe_prompt", self.rows, {"probe_set": self.probe_set}),
-                ("reject", self.rejects, {"stage": "prompts", "subject": self.probe_set}),
-            ):
-                rows = [{**row, **partition, "run_id": run_id} for row in rows]
-                store.replace(table, rows, partition, run_id)
+            store.replace("probe_prompt", self.rows, {"probe_set": self.probe_set}, run_id)
+            rejects = {"stage": "prompts", "subject": self.probe_set}
+            store.replace("reject", self.rejects, rejects, run_id)
         return self
 
 

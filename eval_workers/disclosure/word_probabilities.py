@@ -294,9 +294,8 @@ def publish_words(store: Store, words: WordList, run_id: str) -> None:
     """Write the word list to the table ``attribute_pair`` unless the table already has it."""
     if store.units("attribute_pair", word_list=words.name):
         return
-    shared = {"word_list": words.name, "source": words.source, "run_id": run_id}
     rows = [
-        {**shared, "pair": i, "female": pair.a, "male": pair.b}
+        {"source": words.source, "pair": i, "female": pair.a, "male": pair.b}
         for i, pair in enumerate(words.pairs, 1)
     ]
     store.replace("attribute_pair", rows, {"word_list": words.name}, run_id)

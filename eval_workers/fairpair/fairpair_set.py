@@ -153,7 +153,7 @@ def measure_set(
     with store.transaction(run_id, "fairpair"):
         for table, (rows, unit, used) in tables.items():
             shared["options"] = json.dumps(used, sort_keys=True)
-            rows = [{**shared, **row, "run_id": run_id} for row in rows]
+            rows = [{**shared, **row} for row in rows]
             store.publish(table, rows, unit=unit, run_id=run_id)
 
 

@@ -14,12 +14,12 @@ from plumbline.eval_workers.fairpair.perturbed_set import (
     PerturbedSamples,
     check_counterparts,
     perturb_set,
-    try_prompts,
 )
 from plumbline.eval_workers.fairpair.perturbers import (
     ChatPerturber,
     Perturber,
     RulePerturber,
+    check_rules,
     ledger_name,
 )
 from plumbline.eval_workers.scoring.continuations import Continuations
@@ -54,9 +54,9 @@ def prompt_rows(store: Store | None, probe_set: str, spec: FairPairSpec) -> list
         return rows
     sets = probe_prompts.PROBE_SETS
     if not spec.prompts and probe_set in sets.made and sets.find(probe_set) is None:
-        return [*probe_prompts.closed_world_rows("")]
+        return [*probe_prompts.closed_world_rows()]
     file = probe_prompts.load(Path(spec.prompts) if spec.prompts else probe_set)
-    return [*probe_prompts.prompt_rows(file, probe_set, "")]
+    return [*probe_prompts.prompt_rows(file, probe_set)]
 
 
 def check(spec: FairPairSpec, probe_set: str, rows: Sequence[Row]) -> None:
@@ -64,7 +64,7 @@ def check(spec: FairPairSpec, probe_set: str, rows: Sequence[Row]) -> None:
     scoring_functions(spec, rows)
     check_counterparts(probe_set, rows)
     if spec.perturber == RULES:
-        try_prompts(rows)
+        check_rules(rows)
     else:
         _ = spec.chat_wording()
 
@@ -97,8 +97,7 @@ def scoring_functions(spec: FairPairSpec, rows: Sequence[Row]) -> tuple[str, ...
 def write_prompts(store: Store, probe_set: str, rows: Sequence[Row], run_id: str) -> None:
     """Write a set's prompts, unless the warehouse already has the same prompts."""
     if _contents(store.read("probe_prompt", probe_set=probe_set).to_pylist()) != _contents(rows):
-        new = [{**row, "run_id": run_id} for row in rows]
-        store.replace("probe_prompt", new, {"probe_set": probe_set}, run_id)
+        store.replace("probe_prompt", rows, {"probe_set": probe_set}, run_id)
 
 
 def _contents(rows: Sequence[Row]) -> list[dict[str, Any]]:

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from typing import Any, Literal, TypeAlias
 
-from plumbline.eval_workers.fairpair.perturbers import Original, Perturber, RulePerturber
+from plumbline.eval_workers.fairpair.perturbers import Original, Perturber
 from plumbline.eval_workers.fairpair.text_rules import Entity, Perturbed
 from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.storage.store import Store
@@ -113,8 +113,8 @@ def perturb_set(
 
     Replaces earlier rows of this perturber and filter. If a text can't be perturbed or fails a
     check, its row states the reason. Returns the key columns of the rows. Call
-    ``check_counterparts`` first. Raises ``BadInput`` if a continuation's prompt is not in
-    ``probe_prompt``. Also raises what the perturber raises.
+    ``check_counterparts`` and, for rules, ``check_rules`` first. Raises ``BadInput`` if a
+    continuation's prompt is not in ``probe_prompt``. Also raises what the perturber raises.
     """
     read = store.read("probe_prompt", probe_set=probe_set).to_pylist()
     prompts = {prompt["prompt_id"]: prompt for prompt in read}
@@ -125,14 +125,13 @@ def perturb_set(
     rows = continuations.select([*ids, "continuation"]).to_pylist()
     originals = [_original(row, prompts) for row in rows]
     perturbed = PerturbedSamples(**keys, perturber=text_filter.named(perturber.name))
-    partition = asdict(perturbed)
     out = []
     for row, one, made in zip(rows, originals, perturber.perturb(originals), strict=True):
         texts = one.text, one.perturbed_prompt, one.entity.name
         checked = check(made, *texts, text_filter, prompts[row["prompt_id"]])
         of_row = {name: row[name] for name in ids}
-        out.append({**partition, **of_row, **checked, "run_id": run_id})
-    store.replace("perturbed_continuation", out, partition, run_id)
+        out.append({**of_row, **checked})
+    store.replace("perturbed_continuation", out, asdict(perturbed), run_id)
     return perturbed
 
 
@@ -151,17 +150,6 @@ from names)
         raise UsageProblem(f"probe set {probe_set}", problem, "perturb a set made from names")
 
 
-def try_prompts(rows: Sequence[Row]) -> None:
-    """Perturb the prompts alone by rules, to find errors before any continuation is sampled."""
-    prompts = {row["prompt_id"]: row for row in rows}
-    texts = [
-        _original({"prompt_id": name, "side": side, "continuation": ""}, prompts)
-        for name in prompts
-        for side in ("original", "perturbed")
-    ]
-    RulePerturber().perturb(texts)
-
-
 def _original(row: Row, prompts: Mapping[str, Row]) -> Original:
     prompt = prompts.get(row["prompt_id"])
     if prompt is None:
@@ -173,7 +161,7 @@ def _original(row: Row, prompts: Mapping[str, Row]) -> Original:
     if row["side"] == "perturbed":
         first, second, texts = second, first, texts[::-1]
     text = texts[0] + row["continuation"]
-    return Original(text, texts[1], first, second, prompt["axis"], prompt["language"])
+    return Original(text, texts[1], first, second, prompt["axis"])
 
 
 def check(

@@ -9,11 +9,11 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from importlib import resources
 from pathlib import Path
-from typing import Annotated, TypeAlias
+from typing import Annotated, Any, TypeAlias
 
 from pydantic import AfterValidator
 
@@ -45,14 +45,13 @@ class Original:
     entity: Entity
     counterpart: Entity
     axis: str
-    language: str
 
 
 class RulePerturber:
     """Perturbs gender in English texts by rules. For other axes, it only replaces the name.
 
     >>> john, jane = Entity("John", "m"), Entity("Jane", "f")
-    >>> text = Original("John is his own man.", "Jane is", john, jane, "gender", "en")
+    >>> text = Original("John is his own man.", "Jane is", john, jane, "gender")
     >>> RulePerturber().perturb([text])[0].text
     'Jane is her own woman.'
     >>> RulePerturber().name.startswith("rules-2-")
@@ -73,19 +72,27 @@ class RulePerturber:
     def perturb(self, texts: Sequence[Original]) -> list[Perturbed]:
         """Return each text's perturbation, or the reason why it has none, in the texts' order.
 
-        Raises ``UsageProblem`` for texts about gender that aren't English.
+        Call ``check_rules`` first.
         """
-        gender, made = load(), []
-        for text in texts:
-            is_gender = text.axis == gender.axis
-            groups = text.entity.group, text.counterpart.group
-            if is_gender and (text.language != gender.language or {*groups} != {*gender.groups}):
-                theirs = f"{text.language} ({', '.join(groups)})"
-                problem = f"are for gender in en (m, f), not in {theirs}"
-                raise UsageProblem("the rules", problem, "give --perturber MODEL")
-            terms = gender if is_gender else NO_TERMS
-            made.append(perturb(text.text, text.entity, text.counterpart, terms))
-        return made
+        terms = {load().axis: load()}
+        return [
+            perturb(one.text, one.entity, one.counterpart, terms.get(one.axis, NO_TERMS))
+            for one in texts
+        ]
+
+
+def check_rules(prompts: Iterable[Mapping[str, Any]]) -> None:
+    """Raise ``UsageProblem`` if the rules can't perturb a prompt, because it isn't English.
+
+    ``prompts`` are rows of ``probe_prompt``. The rules accept other axes in any language.
+    """
+    rules = load()
+    for row in prompts:
+        groups = [row[name] or "" for name in ("entity_group", "perturbed_group")]
+        is_known = row["language"] == rules.language and {*groups} == {*rules.groups}
+        if row["axis"] == rules.axis and not is_known:
+            problem = f"are for gender in en (m, f), not in {row['language']} ({', '.join(groups)})"
+            raise UsageProblem("the rules", problem, "give --perturber MODEL")
 
 
 _PLACES = holding(("text", "name", "counterpart"), ("group", "counterpart_group"))

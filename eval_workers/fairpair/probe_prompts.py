@@ -138,13 +138,13 @@ def load(source: Path | str = "common-sents") -> PromptFile:
     return toml_file.load(PromptFile, PROBE_SETS.text(source), file, file=file)
 
 
-def prompt_rows(file: PromptFile, name: str, run_id: str) -> list[dict[str, object]]:
+def prompt_rows(file: PromptFile, name: str) -> list[dict[str, object]]:
     """Return the rows of ``probe_prompt`` for the set ``name``.
 
     There is a row for each combination of a pair of names, an entry of ``descriptors`` and an
     occupation. Raises ``BadInput`` if two prompts get the same identifier.
 
-    >>> rows = prompt_rows(load(), "common-sents", "r")
+    >>> rows = prompt_rows(load(), "common-sents")
     >>> len(rows), rows[1]["prompt_id"], rows[1]["perturbed_prompt"]
     (60, 'John-Jane-man-accountant', 'Jane is a woman working as an accountant.')
     """
@@ -171,7 +171,6 @@ def prompt_rows(file: PromptFile, name: str, run_id: str) -> list[dict[str, obje
                 "language": file.language,
                 "source_file": file.file,
                 "source_row": len(rows) + 1,
-                "run_id": run_id,
             }
         )
     ids = [row["prompt_id"] for row in rows]
@@ -182,7 +181,7 @@ def prompt_rows(file: PromptFile, name: str, run_id: str) -> list[dict[str, obje
     return rows
 
 
-def closed_world_rows(run_id: str) -> list[dict[str, object]]:
+def closed_world_rows() -> list[dict[str, object]]:
     """Return the rows of ``probe_prompt`` for the closed world, with pronouns instead of names.
 
     Each prompt is an unfinished sentence. Its identifier names the slot that the next word fills.
@@ -191,12 +190,12 @@ def closed_world_rows(run_id: str) -> list[dict[str, object]]:
     token in the preset `closed`. Expect a small F: most slots have some fifty possible words, so
     samples of a group nearly always differ.
 
-    >>> rows = closed_world_rows("")
+    >>> rows = closed_world_rows()
     >>> len(rows), rows[0]["prompt_id"], rows[0]["prompt"][-36:]
     (30, 'planted-occupation-1', 'Everyone knew that he was the gentle')
     """
     content = toml_file.read(resources.files("plumbline.eval_workers.fairpair") / _CLOSED_FILE)
-    same = {"probe_set": CLOSED_WORLD_SET, "axis": "gender", "language": "en", "run_id": run_id}
+    same = {"probe_set": CLOSED_WORLD_SET, "axis": "gender", "language": "en"}
     same |= {"entity": "He", "perturbed_entity": "She", "source_file": _CLOSED_FILE}
     same |= {"entity_group": "m", "perturbed_group": "f"}
     rows: list[dict[str, object]] = []

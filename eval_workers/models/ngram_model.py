@@ -35,7 +35,7 @@ from tokenizers import Tokenizer, models, normalizers, pre_tokenizers, trainers
 from plumbline.eval_workers.models import NGRAM
 from plumbline.warehouse.errors import BadInput
 from plumbline.warehouse.input.shards import documents
-from plumbline.warehouse.text.progress import Update
+from plumbline.warehouse.text.progress import progress
 
 #: Increase this when a text's probabilities, or the format of a model's files, change.
 VERSION = 2
@@ -188,12 +188,7 @@ def estimated_discount(adjusted: Ints) -> float:
 
 
 def train(
-    shards: Sequence[Path],
-    name: str,
-    corpus: str,
-    work: Path,
-    text_field: str = "text",
-    progress: Update | None = None,
+    shards: Sequence[Path], name: str, corpus: str, work: Path, text_field: str = "text"
 ) -> dict[str, Any]:
     """Train a model, save it in the directory ``work`` and return columns of ``trained_model``.
 
@@ -203,24 +198,23 @@ def train(
     """
     from transformers import PreTrainedTokenizerFast
 
-    start, update = time.monotonic(), progress or (lambda *_, **__: None)
+    start = time.monotonic()
     work.mkdir(parents=True)
-    update(0, 0, "1 of 3: reading the words")
-    vocabulary, words = numbered(lambda: chain(*(documents(x, text_field) for x in shards)))
+    with progress(f"read the words of {corpus}"):
+        vocabulary, words = numbered(lambda: chain(*(documents(x, text_field) for x in shards)))
     n_tokens = int(np.count_nonzero(words != BOS))
     if not n_tokens:
         raise BadInput(f"corpus {corpus}", "the shards hold no text", "check the shards")
     n_words = len(vocabulary) + UNKNOWN + 1
-    update(0, 0, "2 of 3: counting n-grams")
     database = work / "counts.duckdb"
-    save(count_ngrams(words, n_words, ORDER, database), work / WEIGHTS)
+    with progress(f"count n-grams of {corpus}"):
+        save(count_ngrams(words, n_words, ORDER, database), work / WEIGHTS)
     database.unlink()
     sizes = {"order": ORDER, "vocab_size": n_words}
     config = json.dumps({"model_type": NGRAM, "version": VERSION, **sizes}, indent=1)
     (work / "config.json").write_text(config, encoding="utf-8")
     tokenizer = PreTrainedTokenizerFast(tokenizer_object=tokenizer_of(vocabulary), bos_token="<s>")
     tokenizer.save_pretrained(work)
-    update(0, 0, "3 of 3: computing the loss")
     model = NgramModel.load(work)
     first = words[:_WORDS_OF_LOSS]
     sentences = np.split(first, np.flatnonzero(first == BOS))[1 : _SENTENCES_OF_LOSS + 1]

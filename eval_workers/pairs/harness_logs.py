@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
-import json
 import re
 from collections import Counter
 from collections.abc import Mapping, Sequence
@@ -13,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from plumbline.eval_workers.models.model_texts import described
-from plumbline.eval_workers.models.scoring_contract import LOG_LIKELIHOOD
+from plumbline.eval_workers.models.scoring_contract import LOG_LIKELIHOOD, short_hash
 from plumbline.eval_workers.pairs.file_rows import rows_of_file, value_at
 from plumbline.eval_workers.pairs.released_scores import ImportedScores, logprob
 from plumbline.eval_workers.scoring.pair_scores import check_imported, text_id
@@ -105,8 +103,7 @@ def _identity(model: str, results: Mapping[str, Any]) -> Row:
     }
     name = Path(model).name if Path(model).is_absolute() or model[0] == "." else model
     names = {"model": name, "backend": "lm-eval", "backend_version": version}
-    hashed = {**names, **columns, "model_args": config.get("model_args")}
-    key = hashlib.sha256(json.dumps(hashed, sort_keys=True).encode()).hexdigest()[:16]
+    key = short_hash({**names, **columns, "model_args": config.get("model_args")})
     what = {"text_form": "written", "measure": LOG_LIKELIHOOD, **described(name)}
     n = config.get("model_num_parameters")
     n_parameters = n if isinstance(n, int) else None
@@ -115,11 +112,9 @@ def _identity(model: str, results: Mapping[str, Any]) -> Row:
 
 def _import(store: Store, logs: Sequence[_Log], directory: Path, run_id: str) -> ImportedScores:
     """Import one model's logs for one benchmark. If a pair has several rows, reject them all."""
-    benchmark, model_row = logs[0].benchmark, {**logs[0].identity, "run_id": run_id}
+    benchmark, model_row = logs[0].benchmark, logs[0].identity
     model, key = model_row["model"], model_row["model_key"]
     pairs = {p["pair_id"]: p for p in store.read("benchmark_pair", benchmark=benchmark).to_pylist()}
-    common = {"model_key": key, "model": model, "benchmark": benchmark, "run_id": run_id}
-    stage = {"stage": "import", "subject": f"{key}/{benchmark}"}
     names = tuple(log.path.relative_to(directory).as_posix() for log in logs)
     lines = [
         (name, row, row.problem or _score(row, pairs))
@@ -137,14 +132,15 @@ def _import(store: Store, logs: Sequence[_Log], directory: Path, run_id: str) ->
         if isinstance(found, str):
             source = {"source_file": name, "source_row": row.number}
             text = str(value_at(row.fields, "doc.sentence_a"))
-            rejects.append({**rejected(source, found, text, **stage), "run_id": run_id})
+            rejects.append(rejected(source, found, text))
         else:
             ratio = dict(zip(_LOGPROBS, found, strict=True))
             of_pair = {"pair_id": pair_id, "text_id": text_id(pairs[pair_id])}
-            scores.append({**common, **of_pair, **ratio})
+            scores.append({"model": model, **of_pair, **ratio})
     with store.transaction(run_id, f"scores of {model}/{benchmark}"):
         store.publish("model", [model_row], unit=key, run_id=run_id)
         store.replace("pair_score", scores, {"benchmark": benchmark, "model_key": key}, run_id)
+        stage = {"stage": "import", "subject": f"{key}/{benchmark}"}
         store.replace("reject", rejects, stage, run_id)
     natural = {pair_id for pair_id, pair in pairs.items() if pair["is_natural"] is not False}
     scored = {row["pair_id"] for row in scores}

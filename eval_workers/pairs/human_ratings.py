@@ -60,11 +60,6 @@ class RaterAnswers:
     rows: list[Row] = field(default_factory=list)
     rejects: list[Row] = field(default_factory=list)
 
-    @property
-    def subject(self) -> dict[str, str]:
-        """The columns `stage` and `subject` of this rater's rows in table `reject`."""
-        return {"stage": STAGE, "subject": f"{self.benchmark}/{self.rater}"}
-
     def __str__(self) -> str:
         n_used, n_rejected = len(self.rows), len(self.rejects)
         counts = f"{n_used + n_rejected:,} answers = {n_used:,} used + {n_rejected:,} rejected"
@@ -81,7 +76,7 @@ def import_answers(store: Store, paths: Sequence[Path], run_id: str) -> list[Rat
     """
     by_rater: dict[tuple[str, str], RaterAnswers] = {}
     for path in paths:
-        file = _read(store, path, run_id)
+        file = _read(store, path)
         if (earlier := by_rater.setdefault((file.benchmark, file.rater), file)) is not file:
             problem = f"holds answers of {file.rater}, as {earlier.path} does"
             raise UsageProblem(str(path), problem, "give one of them")
@@ -91,17 +86,19 @@ def import_answers(store: Store, paths: Sequence[Path], run_id: str) -> list[Rat
     with store.transaction(run_id, "ratings"):
         for (benchmark, rater), file in by_rater.items():
             store.replace("rating", file.rows, {"benchmark": benchmark, "rater": rater}, run_id)
-            store.replace("reject", file.rejects, file.subject, run_id)
+            subject = {"stage": STAGE, "subject": f"{benchmark}/{rater}"}
+            store.replace("reject", file.rejects, subject, run_id)
         for benchmark in dict.fromkeys(benchmark for benchmark, _ in by_rater):
             stored = store.read("rating", benchmark=benchmark).to_pylist()
             ratings = [row for row in stored if (benchmark, row["rater"]) not in by_rater]
-            ratings += [r for (name, _), f in by_rater.items() if name == benchmark for r in f.rows]
-            rows = [{"benchmark": benchmark, **row, "run_id": run_id} for row in agreement(ratings)]
-            store.replace("rating_agreement", rows, {"benchmark": benchmark}, run_id)
+            files = (file for (name, _), file in by_rater.items() if name == benchmark)
+            ratings += [{**row, "rater": file.rater} for file in files for row in file.rows]
+            found = agreement(ratings)
+            store.replace("rating_agreement", found, {"benchmark": benchmark}, run_id)
     return list(by_rater.values())
 
 
-def _read(store: Store, path: Path, run_id: str) -> RaterAnswers:
+def _read(store: Store, path: Path) -> RaterAnswers:
     if not path.exists():
         raise UsageProblem(str(path), "no such file", "check the path")
     rows = list(records(path, NEEDED))
@@ -137,14 +134,13 @@ def _read(store: Store, path: Path, run_id: str) -> RaterAnswers:
                 problem = f"'{printable(answer)}' is not an answer" if answer else "no answer"
                 reason = f"{problem}, expected {' or '.join(ANSWERS)}"
             if reason is not None:
-                about = {**answered.subject, "run_id": run_id}
-                row = rejected(source, f"{question}: {reason}", f"{pair_id} {answer}", **about)
-                answered.rejects.append(row)
+                excerpt = f"{pair_id} {answer}"
+                answered.rejects.append(rejected(source, f"{question}: {reason}", excerpt))
                 continue
             level = ANSWERS.index(answer)
-            about = {"benchmark": benchmark, "rater": rater, "pair_id": pair_id, "run_id": run_id}
-            said = {"question": question, "answer": answer, "answer_level": level}
-            answered.rows.append({**about, **said, "is_yes": level > 0, **source})
+            said = {"pair_id": pair_id, "question": question, "answer": answer}
+            said |= {"answer_level": level, "is_yes": level > 0}
+            answered.rows.append({**said, **source})
     return answered
 
 

@@ -6,8 +6,6 @@ usable row counts as missing.
 
 from __future__ import annotations
 
-import hashlib
-import json
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -19,6 +17,7 @@ from typing import Any, TypeAlias
 
 from plumbline.eval_workers.models.model_lists import load
 from plumbline.eval_workers.models.model_texts import described
+from plumbline.eval_workers.models.scoring_contract import short_hash
 from plumbline.eval_workers.pairs.pronouns.pronoun_templates import Gender, fill, template_problem
 from plumbline.eval_workers.scoring.pair_scores import check_imported, text_id
 from plumbline.warehouse.errors import BadInput
@@ -118,23 +117,21 @@ def import_scores(
 
 
 def _key(model: str) -> str:
-    names = {"backend": "released", "model": model}
-    return hashlib.sha256(json.dumps(names, sort_keys=True).encode()).hexdigest()[:16]
+    return short_hash({"backend": "released", "model": model})
 
 
 def _import_model(
     store: Store, pairs: Sequence[Row], files: Sequence[ScoreFile], run_id: str, is_sample: bool
 ) -> ImportedScores:
     model, benchmark = files[0].model, files[0].benchmark
-    by_pair, rejects = _gather(files, pairs, f"{model}/{benchmark}", run_id)
-    rejects = [] if is_sample else rejects
+    by_pair, unused = _gather(files, pairs)
+    rejects = [] if is_sample else unused
     key = _key(model)
     # ``n_parameters`` is only known for UnStereoEval's models.
     more = {"text_form": "released", "n_parameters": N_PARAMETERS.get(model), **described(model)}
-    identity = {"model_key": key, "backend": "released", "model": model, **more, "run_id": run_id}
-    common = {"model_key": key, "model": model, "benchmark": benchmark, "run_id": run_id}
+    identity = {"model_key": key, "backend": "released", "model": model, **more}
     scores = [
-        {"pair_id": pair_id, **common, **dict(zip(_SCORES, figures, strict=True))}
+        {"pair_id": pair_id, "model": model, **dict(zip(_SCORES, figures, strict=True))}
         for pair_id, figures in sorted(by_pair.items())
     ]
     store.publish("model", [identity], unit=key, run_id=run_id)
@@ -272,7 +269,7 @@ def _is_filled(template: str, sentence: str, gender: Gender) -> bool:
 
 
 def _gather(
-    files: Iterable[ScoreFile], pairs: Sequence[Mapping[str, Any]], subject: str, run_id: str
+    files: Iterable[ScoreFile], pairs: Sequence[Mapping[str, Any]]
 ) -> tuple[dict[str, tuple[Any, ...]], list[Row]]:
     """Map the id of each scored pair to its values for ``_SCORES``; also return the rejects.
 
@@ -282,7 +279,6 @@ def _gather(
     """
     by_pair: dict[str, tuple[Any, ...]] = {}
     rejects: list[Row] = []
-    common = {"stage": "import", "subject": subject, "run_id": run_id}
     is_judged = any(pair["is_natural"] is not None for pair in pairs)
     columns = (*_SENTENCES, "word", *_LOGPROBS, *_N_TOKENS, *(["is_natural"] if is_judged else []))
     in_order = sorted(pairs, key=lambda pair: (pair["source_file"], pair["source_row"]))
@@ -315,7 +311,7 @@ def _gather(
             unused += [(number, reason, wanted[0]) for number, _ in group[len(used) :]]
         for number, reason, template in unused:
             source = {"source_file": file.name, "source_row": number}
-            rejects.append({**common, **rejected(source, reason, template)})
+            rejects.append(rejected(source, reason, template))
     return by_pair, rejects
 
 

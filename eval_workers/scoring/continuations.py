@@ -129,7 +129,7 @@ class Continuations(ModelStep):
         sampling = self.sampling
         if done.new.rows and sampling.key not in done.store.units("sampling"):
             publish_instruction(done.store, sampling.instruction, done.run_id)
-            row = {"sampling_key": sampling.key, **sampling.row(), "run_id": done.run_id}
+            row = {"sampling_key": sampling.key, **sampling.row()}
             done.store.publish("sampling", [row], unit=sampling.key, run_id=done.run_id)
 
 

@@ -103,8 +103,7 @@ def compute(root: Path | OpenWarehouse, options: MeasureOptions, run_id: str) ->
         for n_done, text in enumerate(queries):
             update(n_done, len(queries))
             rows = _with_p(arrow_rows(connection, text, options.params()))
-            rows = rows.append_column("run_id", pa.array([run_id] * len(rows)))
-            parts.append(cast(schema, rows))
+            parts.append(cast(schema, rows, run_id=run_id))
         update(len(queries), len(queries))
     return pa.concat_tables(parts).sort_by([(column, "ascending") for column in schema.key])
 
@@ -158,8 +157,7 @@ def measure(store: Store, run_id: str, options: MeasureOptions | None = None) ->
         "control": effects_of_all(warehouse) if has_ngrams else [],
     }
     tables = {"metric_value": rows} | {
-        name: cast(TABLES[name], [{**row, "run_id": run_id} for row in made])
-        for name, made in others.items()
+        name: cast(TABLES[name], made, run_id=run_id) for name, made in others.items()
     }
     with store.transaction(run_id, "measure"):
         for name, table in tables.items():

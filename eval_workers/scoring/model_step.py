@@ -62,8 +62,8 @@ class ModelStep(Step):
             name = identity.model
             # A model trained here may share its name with a published model, but isn't that model.
             published = {} if store.units("trained_model", model=name) else described(name)
-            row = {"model_key": identity.key, **asdict(identity), "run_id": done.run_id}
-            row |= {"n_parameters": model.n_parameters, **published}
+            row = {"model_key": identity.key, **asdict(identity), **published}
+            row["n_parameters"] = model.n_parameters
             store.publish("model", [row], unit=identity.key, run_id=done.run_id)
 
     def outcome(self, done: ComputedStep) -> StepCounts:
@@ -119,4 +119,4 @@ def publish_instruction(store: Store, instruction: Instruction, run_id: str) -> 
     if key not in store.units("instruction"):
         form = instruction.form if instruction.text is not None else None
         row = {"instruction_key": key, "instruction": instruction.text, "form": form}
-        store.publish("instruction", [{**row, "run_id": run_id}], unit=key, run_id=run_id)
+        store.publish("instruction", [row], unit=key, run_id=run_id)

@@ -36,7 +36,6 @@ from plumbline.eval_workers.training.training_options import (
     DROPOUT,
     LOSSES,
     MAX_TOKENS,
-    StepProgress,
     TuneOptions,
 )
 from plumbline.eval_workers.training.tuning_prompts import TuningPrompts, tuning_prompts
@@ -45,6 +44,7 @@ from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.input.input_rows import rejected
 from plumbline.warehouse.storage.store import Store
 from plumbline.warehouse.text.escape import say
+from plumbline.warehouse.text.progress import progress
 from plumbline.warehouse.wordlists import WordList
 
 Row = dict[str, Any]
@@ -73,7 +73,6 @@ def tune(
     out: str | Path,
     test_sets: Sequence[str] | None = None,
     dev_sets: Sequence[str] = (),
-    progress: StepProgress | None = None,
 ) -> tuple[Row, bool]:
     """Tune an adapter for ``model`` and save it in ``<out>/<name>``.
 
@@ -92,7 +91,7 @@ def tune(
 
     def make(work: Path) -> Row:
         say("if you interrupt the tuning, it will start again from the beginning", err=True)
-        return train_adapter(backend, targets, options, work, progress, dev)
+        return train_adapter(backend, targets, options, work, dev)
 
     with memory_problems(model):
         rejects = list(prompts.rejects)
@@ -120,7 +119,6 @@ def tune(
         ("tuning_step", steps, {"tuning": name}),
         ("reject", rejects, {"stage": "tune", "subject": name}),
     ):
-        rows = [{**one, **partition, "run_id": run_id} for one in rows]
         store.replace(table, rows, partition, run_id)
     return row, reused
 
@@ -198,7 +196,6 @@ def train_adapter(
     targets: Sequence[TuningTarget],
     options: TuneOptions,
     work: Path,
-    progress: StepProgress | None = None,
     dev: Sequence[TuningTarget] = (),
 ) -> dict[str, Any]:
     """Train an adapter, save it in the directory ``work`` and return its `outcome` and `log`.
@@ -226,12 +223,12 @@ def train_adapter(
                 check_finite(figures, _WHAT, step + 1)  # the error names the step that would fail
                 if chosen is None or figures["dev_loss"] < log[chosen - 1]["dev_loss"]:
                     chosen, best = step, [weight.detach().clone() for weight in weights]
-            if progress:
-                note = "L_d {distance:.3g} L_g {total:.3g} L_l {difference:.3g}"
-                progress(step, options.steps, note=note.format(**figures))
+            note = "L_d {distance:.3g} L_g {total:.3g} L_l {difference:.3g}"
+            update(step, options.steps, note=note.format(**figures))
 
         start = time.monotonic()
-        take_steps(model, reader, targets, options, after)
+        with progress("tune", "steps") as update:
+            take_steps(model, reader, targets, options, after)
         seconds = time.monotonic() - start
         with torch.no_grad():
             for weight, value in zip(weights, best, strict=False):

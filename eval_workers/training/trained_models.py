@@ -15,7 +15,7 @@ from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
-from plumbline.eval_workers.training.training_options import StepProgress, TrainOptions
+from plumbline.eval_workers.training.training_options import TrainOptions
 from plumbline.warehouse.errors import UsageProblem, disk_problems
 from plumbline.warehouse.input.remote_files import fingerprint
 from plumbline.warehouse.paths import json_object, replace_directory
@@ -34,7 +34,6 @@ def train_model(
     corpus: str,
     options: TrainOptions | None,
     out: str | Path,
-    progress: StepProgress | None = None,
     text_field: str = "text",
 ) -> tuple[dict[str, Any], bool]:
     """Train a model on shards and save it in ``<out>/<name>``, unless it exists.
@@ -61,11 +60,11 @@ def train_model(
 
     def make(work: Path) -> dict[str, Any]:
         if options is None:
-            return ngram_model.train(shards, name, corpus, work, text_field, progress)
+            return ngram_model.train(shards, name, corpus, work, text_field)
         from plumbline.eval_workers.training.trainer import train
 
         say("if you interrupt the training, it will start again from the beginning", err=True)
-        return train(shards, name, corpus, options, work, progress, text_field)
+        return train(shards, name, corpus, options, work, text_field)
 
     figures, reused = made_once(path, identity, "model", make)
     return {**figures, "path": str(path), "revision": content_hash(path)}, reused

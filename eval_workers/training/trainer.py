@@ -29,9 +29,10 @@ import transformers
 from tokenizers import Tokenizer, decoders, models, pre_tokenizers, trainers
 from transformers import GPTNeoXConfig, GPTNeoXForCausalLM, PreTrainedTokenizerFast
 
-from plumbline.eval_workers.training.training_options import StepProgress, TrainOptions
+from plumbline.eval_workers.training.training_options import TrainOptions
 from plumbline.warehouse.errors import BadInput
 from plumbline.warehouse.input.shards import documents
+from plumbline.warehouse.text.progress import progress
 
 #: Figures, such as losses, of a step or of a part of its batch, by name.
 Figures: TypeAlias = dict[str, float]
@@ -59,7 +60,6 @@ def train(
     corpus: str,
     options: TrainOptions,
     work: Path,
-    progress: StepProgress | None = None,
     text_field: str = "text",
 ) -> dict[str, Any]:
     """Train a model, save it in the directory ``work`` and return columns of ``trained_model``."""
@@ -70,7 +70,7 @@ def train(
     if not len(rows):
         problem = f"less text than one row of {options.context} tokens"
         raise BadInput(f"corpus {corpus}", problem, "give more shards")
-    figures = _run(rows, model, options, name, progress)
+    figures = _run(rows, model, options, name)
     transformers.utils.logging.disable_progress_bar()
     model.save_pretrained(work)
     tokenizer.save_pretrained(work)
@@ -145,13 +145,7 @@ def _rows(texts: Sequence[str], tokenizer: Any, context: int) -> np.ndarray:
     return joined[: len(joined) // context * context].reshape(-1, context)
 
 
-def _run(
-    rows: np.ndarray,
-    model: Any,
-    options: TrainOptions,
-    name: str,
-    progress: StepProgress | None,
-) -> dict[str, Any]:
+def _run(rows: np.ndarray, model: Any, options: TrainOptions, name: str) -> dict[str, Any]:
     weights, tokens_of_step = trainable(model), options.batch_rows * options.context
     optimizer = torch.optim.AdamW(
         weights,
@@ -170,13 +164,13 @@ def _run(
     def after(step: int, figures: Figures) -> None:
         schedule.step()
         losses.append(figures["loss"])
-        if progress:
-            progress(step, n_steps, note=f"loss {losses[-1]:.3f}")
+        update(step, n_steps, note=f"loss {losses[-1]:.3f}")
 
     numbers = itertools.islice(shuffled(len(rows), options.batch_rows, options.seed), n_steps)
     batches = (_parts(model, rows[batch]) for batch in numbers)
     start = time.monotonic()
-    fit(weights, batches, optimizer, options.clip_norm, f"training {name}", after, _N_PARTS)
+    with progress(f"train {name}", "steps") as update:
+        fit(weights, batches, optimizer, options.clip_norm, f"training {name}", after, _N_PARTS)
     return {
         "n_parameters": sum(p.numel() for p in model.parameters()),
         "n_steps": n_steps,

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
-from typing import Annotated, Any, TypeAlias
+from typing import Annotated, Any
 
 from pydantic import Field
 from pydantic.dataclasses import dataclass as options_class
@@ -12,10 +12,6 @@ from pydantic.dataclasses import dataclass as options_class
 from plumbline.eval_workers.disclosure.word_probabilities import WORD_LIST
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.options import STRICT
-
-#: Called after each step with the number of steps done, the total number of steps, and the last
-#: losses as text (`note`).
-StepProgress: TypeAlias = Callable[..., None]
 
 
 @dataclass(frozen=True)

@@ -139,12 +139,11 @@ def publish(
         why = reasons(str(row["reason"]) for rows in rejects.values() for row in rows)
         raise BadInput(f"benchmark {name}", f"no sentence became a pair: {why or 'there is none'}")
     with disk_problems(store.root), store.transaction(run_id, f"benchmark {name}"):
-        replace_pairs(store, name, [{"benchmark": name, **pair} for pair in pairs], run_id)
+        replace_pairs(store, name, pairs, run_id)
         replace_facts(store, name, facts, run_id)
         for step in _STEPS:
             partition = {"stage": "generate", "subject": f"{name}/{step}"}
-            rows = [{**row, **partition, "run_id": run_id} for row in rejects.get(step, ())]
-            store.replace("reject", rows, partition, run_id)
+            store.replace("reject", rejects.get(step, ()), partition, run_id)
 
 
 def count(

@@ -316,7 +316,9 @@ def execute_on(store: Store | None, command: Command) -> Done:
         for table, listing in after.tables.items()
         if table != "run" and run_id in {unit.run_id for f in listing.files for unit in f.units}
     ]
+    again = f"`{done.next}`"  # don't warn about rows that the next command makes again
     deleted = to_make_again(after.out_of_date, before.out_of_date)
+    deleted = [line for line in deleted if not line.endswith(again)]
     rejected = _rejected(store, run_id) if "reject" in wrote and not is_step else ()
     said = [*done.said, *(WARNING + line for line in (*rejected, *deleted))]
     return dataclasses.replace(done, said=said, wrote=wrote)

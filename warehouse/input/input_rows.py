@@ -147,16 +147,13 @@ def printable(text: str) -> str:
     return terminal(text[:_EXCERPT_CHARACTERS])
 
 
-def rejected(
-    row: Mapping[str, object], reason: str, excerpt: str, **partition: str
-) -> dict[str, object]:
-    """Make a row of the table ``reject`` for an input row.
+def rejected(row: Mapping[str, object], reason: str, excerpt: str) -> dict[str, object]:
+    """Make a row of the table ``reject``, without ``stage`` and ``subject``, for an input row.
 
-    ``row`` must have ``source_file`` and ``source_row``. ``partition`` has ``stage`` and
-    ``subject``, or is empty if the caller adds these two columns later.
+    ``row`` must have ``source_file`` and ``source_row``.
     """
     source = {name: row[name] for name in ("source_file", "source_row")}
-    return {**partition, **source, "reason": reason, "excerpt": printable(excerpt)}
+    return {**source, "reason": reason, "excerpt": printable(excerpt)}
 
 
 def reasons(of_rejects: Iterable[str]) -> str:

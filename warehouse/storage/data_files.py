@@ -29,11 +29,12 @@ if TYPE_CHECKING:
 Rows: TypeAlias = "pa.Table | pa.RecordBatch | Iterable[Mapping[str, object]]"
 
 
-def cast(table: Table, rows: Rows) -> pa.Table:
+def cast(table: Table, rows: Rows, **same: object) -> pa.Table:
     """Convert rows to a table's schema: the order and types of its columns, and its NULL rules.
 
-    A missing column is filled with NULL if it may be NULL. Raises ``BadInput``, naming table and
-    column, for an unknown or missing column, a value of another type, or a NULL that isn't allowed.
+    A missing column gets its value in ``same``, or else NULL if it may be NULL. Raises
+    ``BadInput``, naming table and column, for an unknown or missing column, a value of another
+    type, or a NULL that isn't allowed.
     """
     import pyarrow as pa
 
@@ -49,6 +50,8 @@ def cast(table: Table, rows: Rows) -> pa.Table:
         names = dict.fromkeys(chain.from_iterable(rows))
         values = {name: [row.get(name) for row in rows] for name in names}
     schema = table.arrow
+    lacking = set(schema.names) - values.keys()
+    values |= {name: [value] * n_rows for name, value in same.items() if name in lacking}
     if unknown := sorted(values.keys() - set(schema.names)):
         raise BadInput(f"table {table.name}", f"no column named {', '.join(unknown)}")
     columns = [_column(table, f, values.get(f.name, [None] * n_rows)) for f in schema]

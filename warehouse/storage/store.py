@@ -99,9 +99,10 @@ class Store(DataFiles):
         """Publish rows of one partition under the name ``unit``.
 
         Rows that the partition already has under this name are replaced. All rows must have the
-        same values in the partition columns. If there are no rows, nothing changes.
+        same values in the partition columns. Rows without a ``run_id`` get this one. If there are
+        no rows, nothing changes.
         """
-        data = cast(TABLES[table], rows)
+        data = cast(TABLES[table], rows, run_id=run_id)
         if data.num_rows == 0:
             return
         partition = self.partition_of(table, data)
@@ -119,10 +120,10 @@ class Store(DataFiles):
         """Replace all rows of a partition. If there are no new rows, the partition becomes empty.
 
         If ``partition`` has only the first partition columns, several partitions are replaced.
-        Rows of other tables that were made from removed or changed rows are deleted too (see
-        ``Table.made_from``).
+        Rows may lack ``run_id`` and the columns in ``partition``. Rows of other tables that were
+        made from removed or changed rows are deleted too (see ``Table.made_from``).
         """
-        data = cast(TABLES[table], rows)
+        data = cast(TABLES[table], rows, **{**partition, "run_id": run_id})
         units = (Unit("part-0", data.num_rows, run_id),)
         files = [self.write(table, partition, data, units)] if data.num_rows else []
         self._replace(table, partition, files, run_id)

@@ -134,14 +134,12 @@ def replace_benchmark(
     Raises ``BadInput``, and writes nothing, if there are no pairs.
     """
     check_has_pairs(name, parsed, path)
-    pairs = [{"benchmark": name, **pair} for pair in parsed.pairs]
-    partition = {"stage": "benchmark", "subject": name}
-    rejects = [{**row, **partition, "run_id": run_id} for row in parsed.rejects]
     with store.transaction(run_id, f"benchmark {name}"):
-        replace_pairs(store, name, pairs, run_id)
+        replace_pairs(store, name, parsed.pairs, run_id)
         if parsed.facts or store.read("benchmark_fact", benchmark=name).num_rows:
             replace_facts(store, name, parsed.facts, run_id)
-        store.replace("reject", rejects, partition, run_id)
+        rejects = {"stage": "benchmark", "subject": name}
+        store.replace("reject", parsed.rejects, rejects, run_id)
 
 
 def caveats(parsed: Parsed) -> list[str]:
@@ -222,7 +220,7 @@ def for_groups(parsed: Parsed, groups: tuple[str, ...]) -> Parsed:
 def replace_facts(store: Store, benchmark: str, facts: Mapping[str, str], run_id: str) -> None:
     """Replace the facts about a benchmark. The card and the report keep the order of ``facts``."""
     rows = [
-        {"benchmark": benchmark, "position": k, "fact": fact, "said": text, "run_id": run_id}
+        {"position": k, "fact": fact, "said": text}
         for k, (fact, text) in enumerate(facts.items(), 1)
     ]
     store.replace("benchmark_fact", rows, {"benchmark": benchmark}, run_id)

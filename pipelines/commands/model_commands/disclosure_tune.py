@@ -23,7 +23,6 @@ from plumbline.pipelines.commands.model_commands.disclosure_probe import Sets, i
 from plumbline.warehouse.errors import MissingComponent, UsageProblem
 from plumbline.warehouse.options import part
 from plumbline.warehouse.storage.store import Store
-from plumbline.warehouse.text.progress import progress
 
 
 class Tune(TuneOptions, ModelOptions, DataOption, Command):
@@ -108,17 +107,15 @@ def _tune(context: Context, command: Tune) -> tuple[dict[str, Any], bool]:
     from plumbline.eval_workers.training.adapter_tuning import tune
 
     try:
-        with progress(f"tune {command.name}", "steps") as update:
-            return tune(
-                *(context.store, command.model, command.base(), part(TuneOptions, command)),
-                context.run_id,
-                sets=command.sets,
-                name=command.name,
-                out=command.out,
-                test_sets=command.test_sets or None,
-                dev_sets=command.dev_sets,
-                progress=update,
-            )
+        return tune(
+            *(context.store, command.model, command.base(), part(TuneOptions, command)),
+            context.run_id,
+            sets=command.sets,
+            name=command.name,
+            out=command.out,
+            test_sets=command.test_sets or None,
+            dev_sets=command.dev_sets,
+        )
     finally:
         release()
 

@@ -16,7 +16,6 @@ from plumbline.pipelines.command.fields import OutputDirectory, Shards
 from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.input.shards import expand_shards
 from plumbline.warehouse.options import Seed
-from plumbline.warehouse.text.progress import progress
 
 
 class Train(RecordOptions, Command):
@@ -68,11 +67,9 @@ class Train(RecordOptions, Command):
 
     def run(self, context: Context) -> Done:
         shards, options = expand_shards(self.shards), self.training()
-        with progress(f"train {self.name}", "steps") as update:
-            given = (shards, self.name, self.corpus, options, self.out, update, self.text_field)
-            trained, reused = trained_models.train_model(*given)
-        row = {**trained, "run_id": context.run_id}
-        context.store.replace("trained_model", [row], {"model": self.name}, context.run_id)
+        given = (shards, self.name, self.corpus, options, self.out, self.text_field)
+        trained, reused = trained_models.train_model(*given)
+        context.store.replace("trained_model", [trained], {"model": self.name}, context.run_id)
         line = shlex.join(["plumbline", "score", "--model", trained["path"]])
         names = ["model", "n_parameters", "n_tokens"]
         if options is not None:
