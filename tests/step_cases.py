@@ -17,7 +17,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import Any
 
-from plumbline.eval_workers.chat.client import Server
+from plumbline.eval_workers.chat.client import ServerOptions
 from plumbline.eval_workers.chat.requests import ChatModel
 from plumbline.eval_workers.chat.session import Build
 from plumbline.eval_workers.disclosure import word_probabilities
@@ -128,7 +128,7 @@ def _choose(store: Store, url: str, most: int | None) -> None:
 
 
 def _perturbed(store: Store, url: str, most: int | None) -> None:
-    server = Server(url, concurrency=1, max_attempts=2, max_requests=most)
+    server = ServerOptions(url, concurrency=1, max_requests=most)
     build = Build(store, perturbers.ledger_name("cs"), "run", server)
     wording = perturbers.load_wording()
     perturber = perturbers.ChatPerturber(build, ChatModel("scripted"), wording)

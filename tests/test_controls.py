@@ -8,7 +8,6 @@ from scipy import stats
 
 from plumbline.eval_workers.scoring.controls import (
     LEAST_WORDS,
-    Effect,
     effects,
     effects_of_all,
     minus_frame_means,
@@ -73,16 +72,16 @@ def test_each_figure_is_that_of_fits_without_each_word() -> None:
             "partial_correlation": np.tanh(jackknifed(partial, x, y, w)),
         }
         for name, values in expected.items():
-            assert getattr(effect, name) == pytest.approx(values, rel=1e-9), name
+            ends = [effect[f"{name}{end}"] for end in ("", "_low", "_high")]
+            assert ends == pytest.approx(list(values), rel=1e-9), name
         left, lost, total = (np.zeros(25) for _ in range(3))
         for word in range(25):
             mine, rest = w == word, w != word
             for sums, columns in ((left, x), (lost, others), (total, x[:, :0])):
                 b = fitted(columns[rest], y[rest])
                 sums[word] = ((y[mine] - b[0] - columns[mine] @ b[1:]) ** 2).sum()
-        assert effect.r2 == pytest.approx(1 - left.sum() / total.sum())
-        assert effect.gain is not None
-        gain, low, high = effect.gain
+        assert effect["r2"] == pytest.approx(1 - left.sum() / total.sum())
+        gain, low, high = (effect[name] for name in ("gain", "gain_low", "gain_high"))
         assert gain == pytest.approx((lost - left).sum() / total.sum())
         assert (low + high) / 2 == pytest.approx(gain) and high > low
 
@@ -90,15 +89,18 @@ def test_each_figure_is_that_of_fits_without_each_word() -> None:
 def test_what_cannot_be_told_has_no_figures() -> None:
     x, y, w = study(LEAST_WORDS, 0.3, seed=0)
     few = w < LEAST_WORDS - 1
-    assert effects(x[few], y[few], w[few]) == [Effect()] * 4
-    assert effects(x[:0], y[:0], w[:0]) == [Effect()] * 4
-    assert effects(x[:, [0, 0, 2, 3]], y, w) == [Effect()] * 4
-    assert effects(x, np.ones(len(y)), w) == [Effect()] * 4
+    nothing = effects(x[few], y[few], w[few])[0]
+    assert nothing.pop("verdict") == "cannot be told" and set(nothing.values()) == {None}
+    nothing["verdict"] = "cannot be told"
+    assert effects(x[few], y[few], w[few]) == [nothing] * 4
+    assert effects(x[:0], y[:0], w[:0]) == [nothing] * 4
+    assert effects(x[:, [0, 0, 2, 3]], y, w) == [nothing] * 4
+    assert effects(x, np.ones(len(y)), w) == [nothing] * 4
     constant = np.column_stack([x[:, :3], np.full(len(y), 7.0)])
     *others, length = effects(constant, y, w)
-    assert length == Effect() and others == effects(x[:, :3], y, w)
+    assert length == nothing and others == effects(x[:, :3], y, w)
     constant[w == 0, 3] += 1
-    assert effects(constant, y, w)[3] == Effect() and effects(constant, y, w)[0] == others[0]
+    assert effects(constant, y, w)[3] == nothing and effects(constant, y, w)[0] == others[0]
 
 
 def test_pairs_of_one_frame_are_compared_with_each_other() -> None:
@@ -109,11 +111,11 @@ def test_pairs_of_one_frame_are_compared_with_each_other() -> None:
     y -= 10.0 * frames
     names = [f"frame {f}" for f in frames]
     names[0] = "a frame of its own"
-    assert (effects(x, y, w)[2].coefficient or (0,))[0] < -1
+    assert effects(x, y, w)[2]["coefficient"] < -1
     both, n_frames = minus_frame_means(names, w, np.column_stack([x, y]))
     assert n_frames == 4 and both[0] == pytest.approx(0)
-    effect = effects(both[:, :-1], both[:, -1], w)[2].coefficient
-    assert effect is not None and effect[0] == pytest.approx(1, abs=0.15)
+    effect = effects(both[:, :-1], both[:, -1], w)[2]["coefficient"]
+    assert effect == pytest.approx(1, abs=0.15)
 
 
 @pytest.fixture

@@ -2,15 +2,18 @@
 
 import asyncio
 from collections import Counter
+from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from random import Random
 from typing import Any
 
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from plumbline.eval_workers.chat.client import Server
+from plumbline.eval_workers.chat import client
+from plumbline.eval_workers.chat.client import ServerOptions
 from plumbline.eval_workers.chat.replies import sentences
 from plumbline.eval_workers.chat.requests import Reply, Request
 from plumbline.eval_workers.chat.session import Build
@@ -23,8 +26,15 @@ from tests.chat_server import ChatServer, Say, good_script, serving
 SPEC = BuildSpec(model="scripted", n_sentences=3)
 WORDS = ["clock", "garden", "window", "spoon"]
 N_AT_ONCE = 4
-_QUICK: dict[str, Any] = {"concurrency": N_AT_ONCE, "max_attempts": 4, "first_wait_s": 0.01}
-_QUICK |= {"timeout_s": 60.0, "longest_wait_s": 5.0}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def quick() -> Iterator[None]:
+    """Failed requests are repeated at once, and fewer times."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in {"MAX_ATTEMPTS": 4, "FIRST_WAIT_S": 0.01, "LONGEST_WAIT_S": 5.0}.items():
+            patch.setattr(client, name, value)
+        yield
 
 
 def build(
@@ -32,8 +42,9 @@ def build(
 ) -> Build:
     """A build that asks a server, or has its replies from the ledger alone."""
     if server is None:
-        return Build(store, ledger, run_id, Server(max_requests=0))
-    return Build(store, ledger, run_id, Server(server.url, **_QUICK, **how))
+        return Build(store, ledger, run_id, ServerOptions(max_requests=0))
+    where = ServerOptions(server.url, 60.0, N_AT_ONCE, **how)
+    return Build(store, ledger, run_id, where)
 
 
 def requests(store: Store) -> list[dict[str, Any]]:

@@ -12,11 +12,10 @@ from plumbline.eval_workers.scoring.measure import measure
 from plumbline.eval_workers.scoring.ranks_and_power import (
     MEASURES,
     PairDesign,
-    Spread,
     board,
     holm,
-    measured,
     powers,
+    spreads_of,
 )
 from plumbline.eval_workers.scoring.scored_pairs import (
     NO_CLUSTER,
@@ -114,12 +113,12 @@ def test_power_without_clusters_is_that_of_the_textbook() -> None:
     design = PairDesign.of(np.arange(300)[:, None])
     assert design.n_alike == 0
     assert PairDesign.of(np.full((10, 1), NO_CLUSTER)).n_alike == 0
-    smallest = design.smallest(Spread(0.5, 0.7))
+    smallest = design.smallest(0.5, 0.7)
     assert smallest is not None
     shift = smallest / (0.5 / math.sqrt(300))
     power = stats.nct.sf(stats.t.ppf(0.975, design.df), design.df, shift)
     assert power == pytest.approx(0.8, abs=0.005)
-    assert PairDesign.of(np.arange(40)[:, None] % 4).smallest(Spread(0.5, 0.0)) is None
+    assert PairDesign.of(np.arange(40)[:, None] % 4).smallest(0.5, 0.0) is None
 
 
 @pytest.mark.parametrize("kind", ["words", "frames", "occupations"])
@@ -138,10 +137,10 @@ def test_the_correlation_within_clusters_is_found_again(kind: str) -> None:
     design = PairDesign.of(clusters)
     sharing = [len(set(a) & set(b)) > 0 for a in clusters[:40].tolist() for b in clusters.tolist()]
     assert design.n_alike == pytest.approx(sum(sharing) / 40 - 1, rel=0.1)
-    spread = measured(scored(lean, clusters))["pd"]
+    spread = spreads_of(scored(lean, clusters))["pd"]
     expected = 2 / math.pi * math.asin(0.2)  # of signs of normal figures
-    assert spread.icc == pytest.approx(expected, abs=0.02)
-    assert spread.sd == pytest.approx(100)
+    assert spread["icc"] == pytest.approx(expected, abs=0.02)
+    assert spread["sd"] == pytest.approx(100)
 
 
 @pytest.fixture(scope="module")
@@ -194,7 +193,7 @@ def test_what_a_benchmark_can_find_is_by_its_scores(store: Store) -> None:
     assert {(row["benchmark"], row["n_models"]) for row in rows} == {("scored", 3)}
     wanted = PairDesign.of(np.repeat(np.arange(40), 5)[:, None])
     for row in rows:
-        assert row["smallest"] == pytest.approx(wanted.smallest(Spread(row["sd"], row["icc"])))
+        assert row["smallest"] == pytest.approx(wanted.smallest(row["sd"], row["icc"]))
         assert row["n_alike"] == 4
 
 

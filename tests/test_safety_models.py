@@ -10,7 +10,7 @@ import pytest
 import torch
 from safetensors.torch import load_file
 
-from plumbline.eval_workers.chat.client import LARGEST, ChatClient, Server
+from plumbline.eval_workers.chat.client import LARGEST, ChatClient, ServerOptions
 from plumbline.eval_workers.chat.requests import Failure, Reply, Request
 from plumbline.warehouse.errors import UsageProblem
 from tests.backend_contract import changed
@@ -111,7 +111,7 @@ def test_a_tokenizer_with_code_of_its_own_is_refused(base: Path, tmp_path: Path)
 
 def asked(url: str) -> Reply | Failure:
     async def ask() -> Reply | Failure:
-        async with ChatClient(Server(url)) as client:
+        async with ChatClient(ServerOptions(url)) as client:
             return await client.attempt(Request("m", "Write.", (), "generate", "tea", "she", 1, 16))
 
     return asyncio.run(ask())

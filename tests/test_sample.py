@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from plumbline.eval_workers.chat.client import Server
+from plumbline.eval_workers.chat.client import ServerOptions
 from plumbline.eval_workers.models.local.causal_model import CausalModel
 from plumbline.eval_workers.models.model_options import ModelOptions
 from plumbline.eval_workers.models.sampling_contract import Sample, SamplingOptions, SeededPrompt
@@ -92,7 +92,7 @@ def honest(body: dict[str, Any]) -> Say:
 
 
 def _served(store: Store, server: ChatServer, n: int, how: SamplingOptions = SERVED) -> Any:
-    where = Server(server.url, 10.0, 4, max_attempts=2, first_wait_s=0.01)
+    where = ServerOptions(server.url, 10.0, 4)
     return sample_from_server(store, "demo", ServedModel("m"), where, how, n, "run")
 
 

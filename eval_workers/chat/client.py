@@ -15,7 +15,6 @@ import os
 import random
 from collections.abc import Awaitable, Callable, Mapping
 from contextlib import suppress
-from dataclasses import fields
 from functools import partial
 from typing import TYPE_CHECKING, Annotated, Any, TypeVar
 from urllib.parse import urlsplit
@@ -49,15 +48,20 @@ _Outcome = TypeVar("_Outcome")
 #: bytes at most.
 LARGEST = 16 << 20
 
+#: How often a request is attempted, and how long to wait before the second attempt and at most.
+MAX_ATTEMPTS, FIRST_WAIT_S, LONGEST_WAIT_S = 6, 1.0, 60.0
+
 #: Sends a request with the client of the package openai and returns the body of the answer.
 Call = Callable[["openai.AsyncOpenAI"], Awaitable[str]]
 
 
 @dataclass(frozen=True, config=STRICT)
 class ServerOptions:
-    """Options for requests to a server. ``ChatModel`` explains ``token_limit``.
+    """A server's address and limits. ``ChatModel`` explains ``token_limit``.
 
-    Raises ``UsageProblem`` if ``checked_url`` refuses the address.
+    ``max_requests`` and ``max_tokens`` limit all runs of a build together. ``None`` means no limit.
+    The key isn't stored here, but read from the environment. Raises ``UsageProblem`` if
+    ``checked_url`` refuses the address.
     """
 
     base_url: Annotated[str, Field(description="Base URL of the server.")] = DEFAULT_URL
@@ -87,24 +91,6 @@ class ServerOptions:
         if self.base_url:
             checked_url(self.base_url)  # refuses secrets, because options are stored with the run
 
-    def server(self, base_url: str = "") -> Server:
-        """Return the server. ``base_url``, if given, replaces the address in the options."""
-        values = {field.name: getattr(self, field.name) for field in fields(ServerOptions)}
-        return Server(**values | {"base_url": base_url or self.base_url})
-
-
-@dataclass(frozen=True, config=STRICT)
-class Server(ServerOptions):
-    """A server's address and limits, and how failed requests are repeated (see ``retried``).
-
-    ``max_requests`` and ``max_tokens`` limit all runs of a build together. ``None`` means no limit.
-    The key isn't stored here, but read from the environment.
-    """
-
-    max_attempts: int = 6
-    first_wait_s: float = 1.0
-    longest_wait_s: float = 60.0
-
 
 @dataclass(frozen=True, config=STRICT)
 class AskingOptions(ServerOptions):
@@ -127,7 +113,7 @@ class ChatClient:
     used without a key. Raises ``MissingComponent`` if the package openai isn't installed.
     """
 
-    def __init__(self, server: Server) -> None:
+    def __init__(self, server: ServerOptions) -> None:
         self._server = server
         key = find_key(checked_url(server.base_url))
         self._secrets = spellings(key)
@@ -226,7 +212,7 @@ async def completion(
     return str(response.http_response.text)
 
 
-def _open(key: str, server: Server) -> openai.AsyncOpenAI:
+def _open(key: str, server: ServerOptions) -> openai.AsyncOpenAI:
     import openai
 
     for name in _LOGGERS:
@@ -321,30 +307,30 @@ def _encodable(text: str) -> str:
 
 
 async def retried(
-    attempt: Callable[[], Awaitable[_Outcome | Failure]], server: Server, stopped: asyncio.Event
+    attempt: Callable[[], Awaitable[_Outcome | Failure]], base_url: str, stopped: asyncio.Event
 ) -> _Outcome:
     """Attempt a request until it succeeds, and wait after each failure.
 
-    The wait doubles after each failure, up to ``server.longest_wait_s``. If the server asks for a
+    The wait doubles after each failure, up to ``LONGEST_WAIT_S``. If the server asks for a
     longer wait, that is used, up to the same limit. A wait ends early if ``stopped`` is set. Raises
     ``BadInput`` if the request is refused. Raises ``Interrupted`` if the last attempt fails, or if
     the server asks for a wait beyond the limit. Also raises the errors of ``attempt``.
     """
-    name = f"server {server.base_url}"
+    name = f"server {base_url}"
     for n_attempts in itertools.count(1):
         outcome = await attempt()
         if not isinstance(outcome, Failure):
             return outcome
         if outcome.permanent:
             raise BadInput(name, f"refuses the request: {outcome.error}", _CHECK)
-        if not outcome.retry or n_attempts == server.max_attempts:
+        if not outcome.retry or n_attempts == MAX_ATTEMPTS:
             tries = f"{n_attempts} attempts" if n_attempts > 1 else "one attempt"
             fix = f"is it running at this address? then {_RESUME}"
             raise Interrupted(name, f"no reply after {tries}: {outcome.error}", fix)
         asked_s = outcome.retry_after_s or 0.0
-        if asked_s > server.longest_wait_s:
+        if asked_s > LONGEST_WAIT_S:
             raise Interrupted(name, f"asks to wait {asked_s:.0f} s ({outcome.error})", _RESUME)
-        doubled_s = min(server.first_wait_s * 2.0 ** (n_attempts - 1), server.longest_wait_s)
+        doubled_s = min(FIRST_WAIT_S * 2.0 ** (n_attempts - 1), LONGEST_WAIT_S)
         with suppress(TimeoutError):
             wait_s = max(doubled_s, asked_s) * random.uniform(1.0, 1.25)
             await asyncio.wait_for(stopped.wait(), wait_s)

@@ -19,7 +19,7 @@ from dataclasses import dataclass
 from functools import partial
 from typing import TypeAlias, TypeVar
 
-from plumbline.eval_workers.chat.client import ChatClient, Server, retried
+from plumbline.eval_workers.chat.client import ChatClient, ServerOptions, retried
 from plumbline.eval_workers.chat.ledger import Ledger, open_ledger
 from plumbline.eval_workers.chat.requests import Failure, Reply, Request, Spent
 from plumbline.warehouse.errors import BadInput, Interrupted, PlumblineError, disk_problems
@@ -40,7 +40,7 @@ class Build:
     store: Store
     benchmark: str
     run_id: str
-    server: Server
+    server: ServerOptions
 
     def run(self, plans: Sequence[Plan[_Result]], kind: str) -> list[_Result]:
         """Run plans, each of which makes one part of a build. Return their results in order.
@@ -122,9 +122,10 @@ class _Asker:
         """Return the reply to a request. Raise ``_Stopped`` if an error has stopped the build."""
         if (reply := self._ledger.replies.get(request.request_id)) is not None:
             return reply
+        url = self._server.base_url
         async with self._slots:
             try:
-                return await retried(partial(self._attempt, request), self._server, self._stopped)
+                return await retried(partial(self._attempt, request), url, self._stopped)
             except PlumblineError as e:
                 self.stop = self.stop or e
                 self._stopped.set()

@@ -9,7 +9,7 @@ from typing import Annotated, TypeAlias
 from pydantic import Field
 from pydantic.dataclasses import dataclass
 
-from plumbline.eval_workers.chat.client import DEFAULT_URL, Server, ServerOptions, checked_url
+from plumbline.eval_workers.chat.client import DEFAULT_URL, ServerOptions, checked_url
 from plumbline.eval_workers.chat.requests import Endpoint
 from plumbline.eval_workers.fairpair.perturbed_set import TextFilter, Unit
 from plumbline.eval_workers.fairpair.perturbers import PerturbWording, load_wording
@@ -151,8 +151,9 @@ class FairPairSpec(ModelOptions, FairPairOptions, ServerOptions):
             return ServedModel(model, self.endpoint, self.token_limit)
         return options.part(ModelOptions, self)
 
-    def perturber_server(self) -> Server:
-        return self.server(self.perturber_url or self.base_url or DEFAULT_URL)
+    def perturber_server(self) -> ServerOptions:
+        url = self.perturber_url or self.base_url or DEFAULT_URL
+        return replace(options.part(ServerOptions, self), base_url=url)
 
     def chat_wording(self) -> PerturbWording:
         """Read the prompt for a chat perturber. Raises what ``load_wording`` raises."""

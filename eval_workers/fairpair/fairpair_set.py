@@ -23,7 +23,8 @@ from plumbline.eval_workers.fairpair.fairpair_options import FigureOptions, text
 from plumbline.eval_workers.fairpair.perturbed_set import PerturbedSamples
 from plumbline.eval_workers.fairpair.phi import SCORING_FUNCTIONS, Floats, Phi
 from plumbline.eval_workers.fairpair.prompt_figures import (
-    PromptFigures,
+    OF_PROMPT,
+    QUANTITIES,
     folds,
     measure,
     over_prompts,
@@ -107,12 +108,6 @@ def read_groups(store: Store, sampled: PerturbedSamples, as_published: bool = Fa
 
 #: Columns of ``probe_prompt`` that divide prompts into subsets, if they have several values.
 _SUBSETS = ("axis", "entity_group", "descriptors", "topic", "language")
-_QUANTITIES = ("bias_b", "variability_pg", "variability_gp", "fairpair_f")
-#: Columns of ``fairpair_prompt`` that ``measure`` computes.
-_OF_PROMPT = (
-    *("n_pg", "n_gp", *_QUANTITIES, "reason"),
-    *("fairpair_f_low", "fairpair_f_high", "p_permutation"),
-)
 #: Numbers of samples and of folds to try for convergence. Numbers for which no prompt has enough
 #: samples are left out; the smallest and the largest number of samples of any prompt are added.
 _SIZES = (2, 5, 10, 20, 50, 100, 200, 500)
@@ -164,16 +159,16 @@ def prompt_rng(seed: int, group: Group) -> np.random.Generator:
 
 
 #: The two groups of texts of each prompt, and its figures.
-_Measured: TypeAlias = list[tuple[Group, PromptFigures]]
+_Measured: TypeAlias = list[tuple[Group, Row]]
 
 
 def _prompt_rows(measured: _Measured) -> Iterator[Row]:
-    q_values = adjusted([figures.p_permutation for _, figures in measured])
+    q_values = adjusted([figures["p_permutation"] for _, figures in measured])
     for (group, figures), q_permutation in zip(measured, q_values, strict=True):
         yield {
             "side": group.side,
             "prompt_id": group.prompt_id,
-            **{name: getattr(figures, name) for name in _OF_PROMPT},
+            **{name: figures[name] for name in OF_PROMPT},
             "q_permutation": q_permutation,
         }
 
@@ -215,7 +210,7 @@ def convergence_rows(phi: Phi, groups: Sequence[Group], seed: int) -> Iterator[R
             drawn[k, n_samples] = [_divided(phi, group, k, seed) for group in large_enough]
     for (k, n_samples), figures in drawn.items():
         means = np.mean(figures, axis=0)
-        for quantity, values in zip(_QUANTITIES, (*means, fairpair_f(*means)), strict=True):
+        for quantity, values in zip(QUANTITIES, (*means, fairpair_f(*means)), strict=True):
             defined = values[~np.isnan(values)]
             yield {
                 "side": groups[0].side,

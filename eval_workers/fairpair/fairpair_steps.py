@@ -112,7 +112,7 @@ def draw(store: Store, probe_set: str, model: str, spec: FairPairSpec, run_id: s
     """
     sampling, target = spec.sampling(), spec.target(model)
     if isinstance(target, ServedModel):
-        drawn = spec.server(), sampling, spec.n, run_id
+        drawn = spec, sampling, spec.n, run_id
         done = sample_from_server(store, probe_set, target, *drawn)
     else:
         step = Continuations(probe_set, sampling, spec.n)

@@ -15,14 +15,13 @@ paper). F is 1 if texts of different groups differ as much as texts of the same 
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from plumbline.eval_workers.fairpair.fairpair_options import FigureOptions
-from plumbline.eval_workers.fairpair.phi import Floats, Phi
+from plumbline.eval_workers.fairpair.phi import Phi
 from plumbline.eval_workers.fairpair.significance import (
     FEWEST_RESAMPLED,
     by_cluster,
@@ -36,39 +35,26 @@ from plumbline.eval_workers.fairpair.significance import (
     t_test,
 )
 
+QUANTITIES = ("bias_b", "variability_pg", "variability_gp", "fairpair_f")
+#: Columns of ``fairpair_prompt`` that ``measure`` computes. ``n_pg`` and ``n_gp`` count samples.
+OF_PROMPT = (
+    *("n_pg", "n_gp", *QUANTITIES, "reason"),
+    *("fairpair_f_low", "fairpair_f_high", "p_permutation"),
+)
 #: Columns of ``fairpair_set`` that ``over_prompts`` computes.
 _OVER_PROMPTS = (
-    *("n_prompts", "n_left_out", "bias_b", "variability_pg", "variability_gp", "fairpair_f"),
+    *("n_prompts", "n_left_out", *QUANTITIES),
     *("fairpair_f_low", "fairpair_f_high", "gap", "t_statistic", "p_t", "p_permutation"),
 )
 
 
-@dataclass(frozen=True)
-class PromptFigures:
-    """The figures of one prompt. A figure is ``None`` if it isn't defined.
-
-    ``n_pg`` and ``n_gp`` count each group's valid samples. ``reason`` says why F is ``None``.
-    ``gap`` is B minus the mean of V_pg and V_gp. ``permuted`` has each permutation's gap.
-    """
-
-    n_pg: int
-    n_gp: int
-    bias_b: float | None = None
-    variability_pg: float | None = None
-    variability_gp: float | None = None
-    fairpair_f: float | None = None
-    reason: str | None = None
-    fairpair_f_low: float | None = None
-    fairpair_f_high: float | None = None
-    p_permutation: float | None = None
-    gap: float | None = None
-    permuted: Floats | None = None
-
-
 def measure(
     phi: Phi, pg: Sequence[Any], gp: Sequence[Any], options: FigureOptions, rng: np.random.Generator
-) -> PromptFigures:
-    """Compute the figures of one prompt from the items that ``phi`` made from its texts.
+) -> dict[str, Any]:
+    """Compute the columns ``OF_PROMPT`` from the items that ``phi`` made from a prompt's texts.
+
+    A figure is ``None`` if it isn't defined. ``reason`` says why F is ``None``. The result also has
+    ``gap``, which is B minus the mean of V_pg and V_gp, and ``permuted``, each permutation's gap.
 
     ``pg`` has the items of p(g(x)), and ``gp`` has the items of g(p(x)). F has no interval if a
     group has fewer than four samples (or four folds, if folds are used). If folds are used, random
@@ -78,34 +64,33 @@ def measure(
     >>> from plumbline.eval_workers.fairpair.phi import vader
     >>> options, rng = FigureOptions(n_permutations=99), np.random.default_rng(0)
     >>> apart = measure(vader, [0, 0.2] * 5, [1, 0.8] * 5, options, rng)
-    >>> round(apart.bias_b, 9), round(apart.fairpair_f, 6), apart.p_permutation
+    >>> round(apart["bias_b"], 9), round(apart["fairpair_f"], 6), apart["p_permutation"]
     (0.8, 51.84, 0.01)
     """
-    n_pg, n_gp, k = len(pg), len(gp), options.folds
-    n_samples, strata = min(n_pg, n_gp), None
+    row: dict[str, Any] = dict.fromkeys(OF_PROMPT) | {"n_pg": len(pg), "n_gp": len(gp)}
+    row |= {"gap": None, "permuted": None}
+    n_samples, strata, k = min(len(pg), len(gp)), None, options.folds
     if k > n_samples:
-        few = f"fewer valid samples than folds ({k}) on one side"
-        return PromptFigures(n_pg, n_gp, reason=few)
+        return row | {"reason": f"fewer valid samples than folds ({k}) on one side"}
     if k:
         (pg, sizes), (gp, others) = (folds(phi, g, k, n_samples, rng) for g in (pg, gp))
         strata = np.array([*sizes, *others])
     distances = phi.distances([*pg, *gp])
     means = group_means(distances, len(pg))
     ratio = float(fairpair_f(*means))
-    low = high = p = observed = permuted = reason = None
+    found = zip(QUANTITIES, (*means, ratio), strict=True)
+    row |= {name: None if math.isnan(value) else float(value) for name, value in found}
     if n_samples < 2:
-        reason = "fewer than 2 valid samples on one side"
-    elif math.isnan(ratio):
-        reason = "no variability within one side"
+        return row | {"reason": "fewer than 2 valid samples on one side"}
+    if math.isnan(ratio):
+        row["reason"] = "no variability within one side"
     elif min(len(pg), len(gp)) >= FEWEST_RESAMPLED:
         draws = resampled(distances, len(pg), options.n_resamples, rng)
-        low, high = interval(fairpair_f(*draws), options.level)
-    if n_samples >= 2:
-        permuted = permuted_gaps(distances, len(pg), options.n_permutations, rng, strata)
-        observed = float(means[0] - (means[1] + means[2]) / 2)
-        p = p_value(observed, permuted)
-    b, v_pg, v_gp, f = (None if math.isnan(x) else float(x) for x in (*means, ratio))
-    return PromptFigures(*(n_pg, n_gp, b, v_pg, v_gp, f, reason, low, high, p, observed, permuted))
+        row["fairpair_f_low"], row["fairpair_f_high"] = interval(fairpair_f(*draws), options.level)
+    row["permuted"] = permuted_gaps(distances, len(pg), options.n_permutations, rng, strata)
+    row["gap"] = float(means[0] - (means[1] + means[2]) / 2)
+    row["p_permutation"] = p_value(row["gap"], row["permuted"])
+    return row
 
 
 def folds(
@@ -128,7 +113,7 @@ def folds(
 
 
 def over_prompts(
-    measured: Sequence[PromptFigures], options: FigureOptions, clusters: Sequence[str]
+    measured: Sequence[Mapping[str, Any]], options: FigureOptions, clusters: Sequence[str]
 ) -> dict[str, Any]:
     """Compute a set's columns ``_OVER_PROMPTS`` from its prompts. Undefined figures are ``None``.
 
@@ -140,19 +125,19 @@ def over_prompts(
     True
     """
     every = zip(clusters, measured, strict=True)
-    kept = [(cluster, m, m.permuted) for cluster, m in every if m.permuted is not None]
-    ids = [cluster for cluster, *_ in kept]
+    kept = [(cluster, m) for cluster, m in every if m["permuted"] is not None]
+    ids = [cluster for cluster, _ in kept]
     row = dict.fromkeys(_OVER_PROMPTS) | {"n_prompts": len(kept)}
     row["n_left_out"] = len(measured) - len(kept)
     if not kept:
         return row
-    figures = np.array([(m.bias_b, m.variability_pg, m.variability_gp) for _, m, _ in kept], float)
+    figures = np.array([[m[name] for name in QUANTITIES[:3]] for _, m in kept], float)
     means = figures.mean(axis=0)
     f = float(fairpair_f(*means))
     rng = np.random.default_rng(options.seed)
     ends = interval_over_prompts(by_cluster(figures, ids), options.level, options.n_resamples, rng)
     tested = t_test(figures[:, 0] - figures[:, 1], ids)
-    mean_gap = float(np.mean([m.gap for _, m, _ in kept]))
-    p = p_value(mean_gap, np.mean([permuted for *_, permuted in kept], axis=0))
+    mean_gap = float(np.mean([m["gap"] for _, m in kept]))
+    p = p_value(mean_gap, np.mean([m["permuted"] for _, m in kept], axis=0))
     figures_of_set = *means.tolist(), None if math.isnan(f) else f, *ends, mean_gap, *tested, p
     return row | dict(zip(_OVER_PROMPTS[2:], figures_of_set, strict=True))

@@ -22,6 +22,7 @@ from plumbline.eval_workers.scoring.scored_pairs import (
     clustered_variance,
     degrees_of_freedom,
     influences,
+    sums,
 )
 from plumbline.warehouse.finding import LEAST_CLUSTERS
 
@@ -117,13 +118,13 @@ def weighted(distances: Floats, left: Floats, right: Floats) -> Floats:
     n_left = left.shape[1]
     from_left = left @ distances[:n_left]
     from_right = right @ distances[n_left:, n_left:]
-    sums = (
+    totals = (
         np.einsum("ri,ri->r", from_left[:, n_left:], right),
         np.einsum("ri,ri->r", from_left[:, :n_left], left),
         np.einsum("ri,ri->r", from_right, right),
     )
     n_pairs = np.array([left.sum(axis=1) * right.sum(axis=1), _n_within(left), _n_within(right)])
-    means: Floats = np.array(sums) / np.where(n_pairs > 0, n_pairs, np.nan)
+    means: Floats = np.array(totals) / np.where(n_pairs > 0, n_pairs, np.nan)
     return means
 
 
@@ -173,10 +174,7 @@ def by_cluster(figures: Floats, clusters: Sequence[str]) -> Floats:
     >>> by_cluster(np.array([1.0, 2.0]), ["planted", "planted"]).tolist()
     [1.0, 2.0]
     """
-    ids = _cluster_ids(clusters)
-    sums = np.zeros((int(ids.max(initial=-1)) + 1, *figures.shape[1:]))
-    np.add.at(sums, ids, figures)
-    return sums
+    return sums(figures, _cluster_ids(clusters))
 
 
 def _cluster_ids(clusters: Sequence[str]) -> Ints:

@@ -34,6 +34,7 @@ from plumbline.eval_workers.fairpair.noun_rules import NounRules
 from plumbline.eval_workers.fairpair.text_words import Terms, words_of
 from plumbline.eval_workers.pairs.pronouns.conversion import around, like
 from plumbline.eval_workers.pairs.pronouns.her_as_his_or_him import decide_her, stands_alone
+from plumbline.eval_workers.pairs.pronouns.pronoun_templates import GENDERS
 
 #: Reasons why a text has no perturbation.
 COUNTERPART_NAMED = "names the counterpart already"
@@ -43,10 +44,6 @@ NOUN = "a gendered noun may mean the entity or another"
 HER = 'a "her" may be his or him'
 TITLE = "a title or a relation may name the entity or another"
 
-_PRONOUNS = {
-    **dict.fromkeys(("he", "him", "his", "himself"), "m"),
-    **dict.fromkeys(("she", "her", "hers", "herself"), "f"),
-}
 _DIRECT = {
     "he": "she",
     "him": "her",
@@ -129,7 +126,7 @@ class _TextReader:
             self._rules.subject = self._rules.clause_subject = None
         if i in self._named:
             return self._mention(i)
-        if self._terms.pronouns and word in _PRONOUNS:
+        if self._terms.pronouns and word in GENDERS:
             return self._pronoun(i)
         group, after = self._group_of_title(written), self._title_name(i)
         if group is not None and after is not None:
@@ -161,7 +158,7 @@ class _TextReader:
             return True
         return self._words.at(i) in {"he", "she"} and (
             self._terms.pronouns
-            and _PRONOUNS[self._words.at(i)] == self._entity.group
+            and GENDERS[self._words.at(i)] == self._entity.group
             and not self._rival
         )
 
@@ -194,7 +191,7 @@ class _TextReader:
             return i + 3
         if self._ends_longer_word(i):
             return i + 1
-        if _PRONOUNS[word] != self._entity.group:
+        if GENDERS[word] != self._entity.group:
             if not self._someone_else:
                 raise _Undecided(NOBODY_ELSE)
             if word in {"he", "she"}:
@@ -221,10 +218,10 @@ class _TextReader:
 
     def _is_either(self, i: int) -> bool:
         """Return True if "he or she", "his/her" or the like starts at a position."""
-        second = _PRONOUNS.get(self._words.at(i + 2))
+        second = GENDERS.get(self._words.at(i + 2))
         if self._words.at(i + 1) not in _EITHER or second is None:
             return False
-        return second != _PRONOUNS[self._words.at(i)]
+        return second != GENDERS[self._words.at(i)]
 
     def _ends_longer_word(self, i: int) -> bool:
         """Return True if a pronoun is only the end of a word: "s/he", "(s)he" or "x-he"."""

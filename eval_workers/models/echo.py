@@ -19,7 +19,7 @@ from urllib.parse import urljoin
 
 from pydantic import BaseModel, Field, ValidationError
 
-from plumbline.eval_workers.chat.client import ChatClient, Server, completion, retried
+from plumbline.eval_workers.chat.client import ChatClient, ServerOptions, completion, retried
 from plumbline.eval_workers.chat.requests import Failure
 
 if TYPE_CHECKING:
@@ -187,7 +187,7 @@ class EchoServer:
     """
 
     model: str
-    server: Server
+    server: ServerOptions
     sent: str = ""
     parameters: dict[str, object] = field(default_factory=PARAMETERS.copy)
 
@@ -228,7 +228,7 @@ class EchoServer:
                 return (body,)
 
             async with slots:
-                (body,) = await retried(attempt, self.server, asyncio.Event())
+                (body,) = await retried(attempt, self.server.base_url, asyncio.Event())
                 return body
 
         async with ChatClient(self.server) as client:

@@ -12,7 +12,7 @@ import math
 from collections.abc import Sequence
 from typing import NoReturn
 
-from plumbline.eval_workers.chat.client import Server, checked_url
+from plumbline.eval_workers.chat.client import ServerOptions, checked_url
 from plumbline.eval_workers.models.echo import Echo, EchoServer
 from plumbline.eval_workers.models.model_options import ModelOptions, refuse_options
 from plumbline.eval_workers.models.probe import probe
@@ -41,7 +41,7 @@ class ServerBackend:
             fix = "give --base-url, such as http://localhost:8000/v1"
             raise UsageProblem("--backend server", "needs the server's address", fix)
         refuse_options(options, _OF_LOADED_MODELS, "is for models loaded here, not on a server")
-        at = Server(checked_url(options.base_url), concurrency=options.concurrency)
+        at = ServerOptions(checked_url(options.base_url), concurrency=options.concurrency)
         software = EchoServer(model, at).software() or "version unknown"
         self._server, self._bos, tokenisation = probe(EchoServer(model, at), options.bos)
         whose = "option" if self._server.sent else "the server's"

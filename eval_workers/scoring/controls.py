@@ -14,7 +14,7 @@ a frame's pairs is first subtracted from each pair. Frames with few words share 
 from __future__ import annotations
 
 from collections import Counter
-from dataclasses import asdict, dataclass
+from collections.abc import Sequence
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 from scipy.special import stdtrit
 
-from plumbline.eval_workers.scoring.scored_pairs import Floats
+from plumbline.eval_workers.scoring.scored_pairs import Floats, sums
 from plumbline.warehouse.finding import verdict
 from plumbline.warehouse.query.connection import arrow_rows, connect
 from plumbline.warehouse.storage.opening import OpenWarehouse
@@ -42,74 +42,60 @@ _GROUP = ("subset", "model_key", "model", "benchmark", "groups", "corpus", "cont
 #: Smaller spreads and variances count as 0. A smaller eigenvalue means collinear predictors.
 _ROUNDING = 1e-9
 
+#: Figures of an effect that have an interval.
+_FIGURES = ("coefficient", "correlation", "partial_correlation", "gain")
+
 #: A figure, and the low and high end of its 95% interval.
 Estimate = tuple[float, float, float]
 
 
-@dataclass(frozen=True)
-class Effect:
-    """The effect of one predictor while all other predictors are held fixed.
+def _columns(estimates: Sequence[Estimate] = (), r2: float | None = None) -> dict[str, Any]:
+    """Return columns of table ``control``: the verdict, and the figures with their intervals."""
+    unknown: Any = [(None,) * 3] * len(_FIGURES)
+    row: dict[str, Any] = {"verdict": _verdict(*estimates) if estimates else "cannot be told"}
+    for name, ends in zip(_FIGURES, estimates or unknown, strict=True):
+        row |= dict(zip((name, f"{name}_low", f"{name}_high"), ends, strict=True))
+    return row | {"r2": r2}
 
-    Only ``correlation`` ignores the other predictors. ``r2`` is the share of variance that all
-    predictors explain together. ``gain`` is how much ``r2`` falls without this predictor. All
-    fields are ``None`` if there are fewer words than ``LEAST_WORDS``, or if predictors are
-    collinear. They are also ``None`` if the predictor becomes constant when one word is left out.
+
+def _verdict(coefficient: Estimate, _: Estimate, partial: Estimate, gain: Estimate) -> str:
+    """Return whether the predictor has an effect: `predicts`, `does not` or `cannot be told`.
+
+    It is `predicts` if the coefficient's interval excludes 0 and the gain is positive. It is
+    `does not` if the coefficient's interval contains 0 and the interval of the partial correlation
+    is within +-``SMALL``.
     """
-
-    coefficient: Estimate | None = None
-    correlation: Estimate | None = None
-    partial_correlation: Estimate | None = None
-    gain: Estimate | None = None
-    r2: float | None = None
-
-    @property
-    def verdict(self) -> str:
-        """Whether the predictor has an effect: ``predicts``, ``does not`` or ``cannot be told``.
-
-        It is ``predicts`` if the coefficient's interval excludes 0 and the gain is positive. It is
-        ``does not`` if the coefficient's interval contains 0 and the interval of the partial
-        correlation is within +-``SMALL``. Otherwise it is ``cannot be told``.
-
-        >>> Effect().verdict
-        'cannot be told'
-        """
-        if self.coefficient is None or self.partial_correlation is None or self.gain is None:
-            return "cannot be told"
-        if verdict(*self.coefficient) != "cannot be told":
-            return "predicts" if self.gain[0] > 0 else "cannot be told"
-        small = verdict(*self.partial_correlation, small=SMALL)
-        return "does not" if small == "within" else "cannot be told"
-
-    def columns(self) -> dict[str, object]:
-        """Return the effect as columns of table ``control``, with the ends of each interval."""
-        row: dict[str, object] = {"verdict": self.verdict}
-        for name, value in asdict(self).items():
-            ends = (name,) if name == "r2" else (name, f"{name}_low", f"{name}_high")
-            row |= dict(zip(ends, [value] if name == "r2" else value or [None] * 3, strict=True))
-        return row
+    if verdict(*coefficient) != "cannot be told":
+        return "predicts" if gain[0] > 0 else "cannot be told"
+    return "does not" if verdict(*partial, small=SMALL) == "within" else "cannot be told"
 
 
-def effects(x: Floats, y: Floats, words: Any) -> list[Effect]:
-    """Return the effect of each predictor on ``y``, with standard errors clustered by word.
+def effects(x: Floats, y: Floats, words: Any) -> list[dict[str, Any]]:
+    """Return the effect of each predictor on ``y``, as columns of table ``control``.
 
-    ``x`` has one row per pair and one column per predictor. ``y`` has one value per pair.
+    ``x`` has one row per pair and one column per predictor. ``y`` has one value per pair. In an
+    effect, all other predictors are held fixed, except in ``correlation``. ``r2`` is the share of
+    variance that all predictors explain together. ``gain`` is how much ``r2`` falls without this
+    predictor. Standard errors are clustered by word.
+
+    All figures are ``None`` if there are fewer words than ``LEAST_WORDS``, or if predictors are
+    collinear. They are also ``None`` if the predictor becomes constant when one word is left out.
 
     >>> x = np.array([[k % 5] for k in range(60)], float)
     >>> [effect] = effects(x, 2 * x[:, 0] + np.arange(60) % 2, np.arange(60) // 2)
-    >>> round(effect.coefficient[0], 3), effect.verdict
+    >>> round(effect["coefficient"], 3), effect["verdict"]
     (2.0, 'predicts')
     """
     _, cluster = np.unique(words, return_inverse=True)
     n_words = int(cluster.max(initial=-1)) + 1
-    result = [Effect()] * x.shape[1]
+    result = [_columns()] * x.shape[1]
     if n_words < LEAST_WORDS:
         return result
     data = np.column_stack([x, y])
     spread = data.std(axis=0)
     scale = np.where(spread > _ROUNDING, spread, 1.0)
     data = np.column_stack([np.ones(len(y)), (data - data.mean(axis=0)) / scale])
-    by_word = np.zeros((n_words, data.shape[1], data.shape[1]))
-    np.add.at(by_word, cluster, data[:, :, None] * data[:, None, :])
+    by_word = sums(data[:, :, None] * data[:, None, :], cluster)
     without = by_word.sum(axis=0) - by_word
     least = np.diagonal(_covariance(without), axis1=1, axis2=2).min(axis=0)
     columns = np.flatnonzero(least[:-1] > _ROUNDING)
@@ -125,8 +111,8 @@ def effects(x: Floats, y: Floats, words: Any) -> list[Effect]:
     r2, gains = _out_of_sample(by_word, without)
     figures = [coefficients, np.tanh(ends[1]), np.tanh(ends[2])]
     for k, column in enumerate(columns):
-        estimates: list[Any] = [tuple(map(float, figure[:, k])) for figure in figures]
-        result[column] = Effect(*estimates[:3], gain=gains[k], r2=r2)  # type: ignore[misc]
+        low_high: list[Any] = [tuple(map(float, figure[:, k])) for figure in figures]
+        result[column] = _columns([*low_high, gains[k]], r2)
     return result
 
 
@@ -142,9 +128,7 @@ def minus_frame_means(frames: Any, words: Any, columns: Floats) -> tuple[Floats,
     n_words = Counter(frame for frame, _ in set(zip(frames, words, strict=True)))
     large = [frame if n_words[frame] >= LEAST_WORDS else "" for frame in frames]
     names, number, n_pairs = np.unique(large, return_inverse=True, return_counts=True)
-    sums = np.zeros((len(names), columns.shape[1]))
-    np.add.at(sums, number, columns)
-    return columns - (sums / n_pairs[:, None])[number], len(names)
+    return columns - (sums(columns, number) / n_pairs[:, None])[number], len(names)
 
 
 def _covariance(moments: Floats) -> Floats:
@@ -229,5 +213,5 @@ def effects_of_all(root: str | Path | OpenWarehouse) -> list[dict[str, object]]:
         counts = {"n_pairs": len(x), "n_words": len(set(words)), "n_frames": n_frames}
         estimates = effects(x[:, :-1], x[:, -1], words)
         for name, effect in zip(PREDICTORS.values(), estimates, strict=True):
-            rows.append(keys[start] | counts | {"predictor": name} | effect.columns())
+            rows.append(keys[start] | counts | {"predictor": name} | effect)
     return rows

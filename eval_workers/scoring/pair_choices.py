@@ -214,7 +214,7 @@ def choose(store: Store, benchmark: str, options: ChoiceOptions, run_id: str) ->
     """
     model = served(options)
     ledger = model.ledger("choose", benchmark)
-    build = Build(store, ledger, run_id, options.server())
+    build = Build(store, ledger, run_id, options)
     run_at_once(store, replace(model, build=build), PairChoices(benchmark, options), run_id)
 
 

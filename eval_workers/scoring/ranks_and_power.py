@@ -138,17 +138,6 @@ def holm(p_values: Floats) -> Floats:
 
 
 @dataclass(frozen=True)
-class Spread:
-    """How much a figure varies from pair to pair.
-
-    ``sd`` is the standard deviation. ``icc`` is the correlation of pairs within a cluster.
-    """
-
-    sd: float
-    icc: float
-
-
-@dataclass(frozen=True)
 class PairDesign:
     """The numbers of pairs and clusters in a benchmark. Its statistical power depends on them.
 
@@ -177,22 +166,23 @@ class PairDesign:
         n_sharing -= _squares(np.sort(clusters[is_two], axis=1))
         return cls(n, n_clusters(clusters), n_sharing / n - 1, degrees_of_freedom(clusters))
 
-    def smallest(self, spread: Spread) -> float | None:
-        """Return the smallest effect that the benchmark can detect, in the unit of ``spread.sd``.
+    def smallest(self, sd: float, icc: float) -> float | None:
+        """Return the smallest effect that the benchmark can detect, in the unit of ``sd``.
 
-        It is the standard error times the sum of Student's t at 97.5% and at 80% (Bloom 1995). The
-        standard error for independent pairs is multiplied by the square root of the design effect,
+        ``sd`` and ``icc`` are the values that ``spreads_of`` returns. The smallest effect is the
+        standard error times the sum of Student's t at 97.5% and at 80% (Bloom 1995). The standard
+        error for independent pairs is multiplied by the square root of the design effect,
         1 + ``icc`` * ``n_alike`` (Kish 1965). The result is ``None`` if there are fewer clusters
         than ``LEAST_CLUSTERS``.
 
-        >>> round(PairDesign(400, 400, 0.0, 399.0).smallest(Spread(0.5, 0.0)), 3)
+        >>> round(PairDesign(400, 400, 0.0, 399.0).smallest(0.5, 0.0), 3)
         0.07
         """
         if self.n_clusters < LEAST_CLUSTERS:
             return None
         points = stdtrit(self.df, [1 - LEVEL / 2, POWER]).sum()
-        design_effect = 1 + max(spread.icc, 0.0) * self.n_alike
-        return float(points * spread.sd * np.sqrt(design_effect / self.n_pairs))
+        design_effect = 1 + max(icc, 0.0) * self.n_alike
+        return float(points * sd * np.sqrt(design_effect / self.n_pairs))
 
 
 def _squares(ids: Ints) -> int:
@@ -200,9 +190,10 @@ def _squares(ids: Ints) -> int:
     return int((np.unique(ids, axis=0, return_counts=True)[1] ** 2).sum())
 
 
-def measured(pairs: ScoredPairs) -> dict[str, Spread]:
-    """Return the spread of each measure in ``MEASURES``.
+def spreads_of(pairs: ScoredPairs) -> dict[str, dict[str, float]]:
+    """Return how much each measure in ``MEASURES`` varies from pair to pair: ``sd`` and ``icc``.
 
+    ``sd`` is the standard deviation. ``icc`` is the correlation of pairs within a cluster.
     The ``sd`` of PD is computed as if PD were 0, and the ``sd`` of US as if US were a half. The
     ``icc`` of PD and US is the median over models. For differences between two models, ``sd`` and
     ``icc`` are medians over all combinations of two models. ``icc`` is 0 if no pairs share a
@@ -210,20 +201,22 @@ def measured(pairs: ScoredPairs) -> dict[str, Spread]:
     """
     clusters, n_pairs = pairs.clusters, len(pairs.lean)
     n_alike, alone = PairDesign.of(clusters).n_alike, np.arange(n_pairs)[:, None]
+    least = ROUNDING * n_pairs
     sd = {"pd": 100 * np.sqrt(1 - np.median(np.nanmean(pairs.even, axis=0))), "us": 0.5}
     spreads = {}
     for name, figures in (("pd", 100 * pairs.lean), ("us", pairs.even)):
         of_pair = influences(figures, pairs.strata)
         alike, apart = (clustered_variance(of_pair, ids) for ids in (clusters, alone))
         icc = _icc(variances(alike), variances(apart), n_alike)
-        spreads[name] = Spread(float(sd[name]), icc)
+        spreads[name] = {"sd": float(sd[name]), "icc": icc}
         if len(pairs.models) > 1:
             two = np.triu_indices(len(pairs.models), 1)
             both, each = (difference_variances(every)[two] for every in (alike, apart))
             # rounding can make a variance of 0 negative
             deviation = float(np.median(np.sqrt(np.maximum(each, 0) * n_pairs)))
-            spreads[f"{name} difference"] = Spread(deviation, _icc(both, each, n_alike))
-    return {name: spread for name, spread in spreads.items() if spread.sd**2 > ROUNDING * n_pairs}
+            icc = _icc(both, each, n_alike)
+            spreads[f"{name} difference"] = {"sd": deviation, "icc": icc}
+    return {name: spread for name, spread in spreads.items() if spread["sd"] ** 2 > least}
 
 
 def _icc(alike: Floats, apart: Floats, n_alike: float) -> float:
@@ -237,16 +230,16 @@ def _icc(alike: Floats, apart: Floats, n_alike: float) -> float:
 def powers(pairs: ScoredPairs) -> Iterator[dict[str, object]]:
     """Yield rows of ``benchmark_power``, without ``run_id``: one row per measure."""
     design = PairDesign.of(pairs.clusters)
-    for measure, spread in measured(pairs).items():
+    for measure, spread in spreads_of(pairs).items():
         unit, most = MEASURES[measure]
-        smallest = design.smallest(spread)
+        smallest = design.smallest(**spread)
         yield {
             "benchmark": pairs.benchmark,
             "groups": pairs.groups,
             "measure": measure,
             "unit": unit,
             "smallest": smallest if smallest is not None and smallest <= most else None,
-            **asdict(spread),
+            **spread,
             **asdict(design),
             "n_models": len(pairs.models),
         }

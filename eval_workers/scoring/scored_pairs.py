@@ -217,6 +217,6 @@ def _products(of_pair: Floats, pairs: Ints, ids: Ints) -> Floats:
 
 def sums(rows: Floats, ids: Ints) -> Floats:
     """Add up the rows that have the same id. Row k of the result is the sum for id k."""
-    sums = np.zeros((int(ids.max(initial=-1)) + 1, rows.shape[1]))
+    sums = np.zeros((int(ids.max(initial=-1)) + 1, *rows.shape[1:]))
     np.add.at(sums, ids, rows)
     return sums

@@ -11,7 +11,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from itertools import groupby, islice
 
-from plumbline.eval_workers.chat.client import Server
+from plumbline.eval_workers.chat.client import ServerOptions
 from plumbline.eval_workers.chat.requests import (
     ChatModel,
     Endpoint,
@@ -123,7 +123,7 @@ def sample_from_server(
     store: Store,
     probe_set: str,
     model: ServedModel,
-    server: Server,
+    server: ServerOptions,
     sampling: SamplingOptions,
     n: int,
     run_id: str,

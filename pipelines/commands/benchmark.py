@@ -215,7 +215,7 @@ class BenchmarkBuild(BuildSpec, Command):
 
     def run(self, context: Context) -> Done:
         store, name = context.store, self.name
-        asking = Build(store, name, context.run_id, self.server())
+        asking = Build(store, name, context.run_id, self)
         words = context.stage("seed words", build.seed_words, store, self)
         made = build.make_pairs(context.stage, asking, words, self, offline=self.offline)
         pairs, counts, rejects = made

@@ -7,7 +7,7 @@ from typing import Annotated, Any
 
 from pydantic import Field
 
-from plumbline.eval_workers.chat.client import DEFAULT_URL, Server, checked_url, find_key
+from plumbline.eval_workers.chat.client import DEFAULT_URL, ServerOptions, checked_url, find_key
 from plumbline.eval_workers.chat.ledger import read_ledger
 from plumbline.eval_workers.chat.requests import ChatModel
 from plumbline.eval_workers.chat.session import Build
@@ -123,6 +123,6 @@ class Prompts(DataOption, Command):
         if not self.write:
             options["data"] = self.data or ""
             return prompt_sets.import_probe(store, self.probe_set, self.source, run_id, **options)
-        server = Server(self.base_url or DEFAULT_URL, max_requests=self.max_requests)
+        server = ServerOptions(self.base_url or DEFAULT_URL, max_requests=self.max_requests)
         build = Build(store, written.ledger_name(self.probe_set), run_id, server)
         return written.write_probe(build, self.probe_set, self.write, self.spec())
