@@ -140,7 +140,7 @@ def test_a_holder_whose_lease_was_taken_can_publish_nothing(
 ) -> None:
     store = Store.open(root if is_remote else tmp_path / "w")
     lost = pytest.raises(Interrupted, match=r"lock on corpus c: was taken by process")
-    with lost, lease(store.place, "corpus c", "corpus c", ""):
+    with lost, lease(store.place, "corpus c", "corpus c"):
         store.publish("word_count", rows("a"), unit="a", run_id="r")
         with pytest.raises(UsageProblem, match="another command writes to it: process"):
             _taken(store, "corpus c")
@@ -155,7 +155,7 @@ def test_a_holder_whose_lease_was_taken_can_publish_nothing(
 
 
 def _taken(store: Store, name: str) -> None:
-    log.commit(store.place, lambda draft: locks._take(draft, name, "other", name, ""), "")
+    log.commit(store.place, lambda draft: locks._take(draft, name, "other", name), "")
 
 
 @pytest.mark.parametrize(

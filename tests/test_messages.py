@@ -30,9 +30,7 @@ from plumbline.eval_workers.writing import wordings
 from plumbline.eval_workers.writing.build_spec import BuildSpec
 from plumbline.jobs.association.associations import read_weights
 from plumbline.jobs.kernel.corpus_options import CorpusOptions, VocabularyOptions
-from plumbline.jobs.kernel.tokens.tokenizer import Targets
 from plumbline.jobs.seed_words import vocabulary
-from plumbline.jobs.seed_words.sample import neutral_interval
 from plumbline.jobs.spark.spark_session import settings_for
 from plumbline.pipelines.command.main import main
 from plumbline.pipelines.command.settings import configured, made
@@ -222,11 +220,8 @@ CALLS = [
     # counting
     Called("list of targets", lambda: CorpusOptions(targets="nobody").listed,
         "word list 'nobody': ..."),
-    Called("no target", lambda: Targets(()).checked(), "targets: ..."),
     Called("hex number as master", lambda: settings_for("f8b44f", {}), "Spark on f8b44f: ..."),
     # seed words
-    Called("delta that is no number", lambda: neutral_interval([0.5, math.nan]),
-        "word_delta: ...", BadInput),
     Called("quantile of 1", lambda: make(VocabularyOptions, {"quantile": 1.0}),
         "quantile = 1.0: ..."),
     Called("no language model", lambda: vocabulary.load_model(Path("none.ftz")),

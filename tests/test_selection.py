@@ -51,9 +51,8 @@ def test_the_sample_depends_on_seed_and_words_alone() -> None:
     # pinned: another machine or library must draw the same
     drinks = {"tea": 1, "rum": 1, "ale": 1, "gin": 1, "mead": 1}
     assert sample(drinks, 3, seed=0) == ["gin", "rum", "ale"]
-    for n in (0, 41):
-        with pytest.raises(UsageProblem, match=f"{n} seed words"):
-            sample(words, n, seed=7)
+    with pytest.raises(UsageProblem, match="41 seed words"):
+        sample(words, 41, seed=7)
 
 
 def test_words_that_frames_of_a_closed_world_are_made_of_are_no_seed_words(store: Store) -> None:
@@ -137,7 +136,6 @@ def test_a_refused_sample_decides_no_candidates(store: Store) -> None:
 @pytest.mark.usefixtures("leaning")
 def test_opinions_that_can_t_be_recorded(store: Store) -> None:
     for accept, reject, problem in (
-        ([], [], "no word to accept or reject"),
         (["tea"], ["tea"], "'tea': is both"),
         (["tea", "coffee"], [], "'coffee': is not in corpus"),
     ):

@@ -18,7 +18,7 @@ from plumbline.jobs.counting.corpus_lookup import (
     corpus_row,
     writes_corpus,
 )
-from plumbline.warehouse.errors import BadInput, UsageProblem
+from plumbline.warehouse.errors import UsageProblem
 from plumbline.warehouse.run_records import recorded
 from plumbline.warehouse.storage.store import Store
 
@@ -40,14 +40,11 @@ def vet(
     many words of the corpus now have each verdict.
 
     Raises:
-        UsageProblem: the corpus is unknown, no word is given, a word is both accepted and
-            rejected, or a word is not in the corpus. In these cases nothing is recorded.
+        UsageProblem: the corpus is unknown, a word is both accepted and rejected, or a word is not
+            in the corpus. In these cases nothing is recorded.
     """
     corpus_row(store, corpus)
     accepted, rejected = ([word.lower() for word in words] for words in (accept, reject))
-    if not (accepted or rejected):
-        problem, fix = "no word to accept or reject", "--accept w1,w2 --reject w3"
-        raise UsageProblem(f"corpus {corpus!r}", problem, fix)
     known = set(store.read("word_count", corpus=corpus)["word"].to_pylist())
     for word in accepted + rejected:
         if word in accepted and word in rejected:
@@ -68,24 +65,16 @@ N_EDGES = 20
 
 
 def neutral_interval(deltas: Iterable[float]) -> tuple[float, float]:
-    """Divide the range of delta into 19 equal intervals. Return the ends of the middle interval.
+    """Divide the range of deltas into 19 equal intervals. Return the ends of the middle interval.
 
     The range goes from -m to m, where m is the largest absolute delta, rounded up to a whole nat.
     So the middle interval is -m/19 to m/19. It is (0, 0) if there are no deltas or all are 0.
-
-    Args:
-        deltas: the delta of each word, in nats.
-
-    Raises:
-        BadInput: a delta is not finite.
 
     >>> low, high = neutral_interval([-4.7, 3.2])
     >>> round(low, 4), round(high, 4)  # 5 / 19
     (-0.2632, 0.2632)
     """
     values = np.fromiter(deltas, np.float64)
-    if not np.isfinite(values).all():
-        raise BadInput("word_delta", "a delta is not finite", "run `plumbline corpus associate`")
     largest = math.ceil(np.abs(values).max(initial=0.0))
     edges = np.linspace(-largest, largest, N_EDGES)
     return float(edges[edges <= 0].max()), float(edges[edges >= 0].min())
@@ -97,8 +86,7 @@ def sample(words: Collection[str], n: int, seed: int) -> list[str]:
     Words are ranked by a hash of seed and word. So a sample is the same on any machine, and a
     smaller sample is the start of a larger one.
 
-    Raises:
-        UsageProblem: there are no words, or n is below 1 or larger than the number of words.
+    Raises ``UsageProblem`` if there are no words, or fewer than ``n``.
 
     >>> drawn = sample(["tea", "rum", "ale"], 3, seed=0)
     >>> sorted(drawn), sample(["rum", "ale", "tea"], 2, seed=0) == drawn[:2]
@@ -107,8 +95,6 @@ def sample(words: Collection[str], n: int, seed: int) -> list[str]:
     if n > len(words) or not words:
         problem = f"only {len(words):,} words of the interval around 0 are left"
         raise UsageProblem(f"{n:,} seed words", problem, "give a lower --n, or exclude fewer words")
-    if n < 1:
-        raise UsageProblem(f"{n} seed words", "a sample needs 1 or more")
 
     def rank(word: str) -> tuple[bytes, str]:
         return hashlib.sha256(f"{seed} {word}".encode()).digest(), word
@@ -144,8 +130,8 @@ def select_seed_words(
         frames, and ``n_rejected`` others were rejected by a person.
 
     Raises:
-        UsageProblem: the corpus is unknown or has no delta for the contrast, ``n`` is below 1, or
-            the interval has fewer than ``n`` words to sample, or none.
+        UsageProblem: the corpus is unknown or has no delta for the contrast, or the interval has
+            fewer than ``n`` words to sample, or none.
     """
     contrast = corpus_contrast(store, corpus, contrast)
     by_word = {row["word"]: row for row in corpus_deltas(store, corpus, contrast).to_pylist()}

@@ -141,8 +141,7 @@ class Associate(CorpusName, Command):
 class CorpusList(Command):
     """List the corpora and their totals, or the shards of one corpus.
 
-    With NAME, the exit status is 3 if a shard failed and isn't in the counts. To see which
-    shards have changed since they were counted, run `corpus count SHARDS... --dry-run`.
+    With NAME, the exit status is 3 if a shard failed and isn't in the counts.
 
     Example: plumbline corpus list novels
     """

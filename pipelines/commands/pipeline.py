@@ -157,12 +157,11 @@ class Pipeline(PipelineOptions, Command):
         ``UsageProblem`` if another process holds a lock, or ``BadInput`` if the disk can't be
         written. Errors in the ``with`` block become one-line errors.
         """
-        fix = "wait until it ends, or use another --out"
         with disk_problems(self.warehouse):
             store = Store.open(self.warehouse)
         with (
-            lock(store, "pipeline", f"warehouse {self.warehouse}", fix),
-            sole(self.out / ".pipeline.claim", f"output directory {self.out}", fix),
+            lock(store, "pipeline", f"warehouse {self.warehouse}"),
+            sole(self.out / ".pipeline.claim", f"output directory {self.out}"),
             environment_errors.in_one_line(),
         ):
             yield store

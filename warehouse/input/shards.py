@@ -45,12 +45,10 @@ _JSON_LINES = (".jsonl", ".json", ".ndjson")
 def expand_shards(patterns: Sequence[str]) -> list[Path]:
     """Return the files that paths and patterns match, in the order given, each file once.
 
-    The files of one pattern are sorted. Raises the errors of ``find``. Raises ``BadInput`` if there
-    are no patterns, or if a pattern matches nothing. Also raises ``BadInput`` if a match is a
-    directory or pipe, has a wrong suffix, or has a name that is not UTF-8.
+    The files of one pattern are sorted. Raises the errors of ``find``. Raises ``BadInput`` if a
+    pattern matches nothing, or if a match is a directory or pipe, has a wrong suffix, or has a name
+    that is not UTF-8.
     """
-    if not patterns:
-        raise BadInput("shards", "none given", "name files or quoted glob patterns")
     shards: dict[Path, None] = {}
     for pattern in patterns:
         if not (paths := find(pattern)):

@@ -93,7 +93,7 @@ def _acquire(lock: BaseFileLock, wait: bool) -> None:
 
 
 @contextmanager
-def sole(path: Path, what: str, fix: str = "wait until it ends") -> Iterator[None]:
+def sole(path: Path, what: str) -> Iterator[None]:
     """Lock the file ``path`` during the block.
 
     Raises ``UsageProblem`` if another process has the lock. The message begins with ``what`` and
@@ -103,7 +103,7 @@ def sole(path: Path, what: str, fix: str = "wait until it ends") -> Iterator[Non
         with disk_problems(path.parent):
             is_locked_here = stack.enter_context(claimed(path))
         if not is_locked_here:
-            raise UsageProblem(what, f"another command writes to it: {holder(path)}", fix)
+            raise _is_busy(what, holder(path))
         yield
 
 
@@ -115,25 +115,27 @@ def holder(path: Path) -> str:
         return "a process that has ended"
 
 
-def lock(
-    store: Store, name: str, what: str, fix: str = "wait until it ends"
-) -> AbstractContextManager[None]:
+def _is_busy(what: str, holder: str) -> UsageProblem:
+    return UsageProblem(what, f"another command writes to it: {holder}", "wait until it ends")
+
+
+def lock(store: Store, name: str, what: str) -> AbstractContextManager[None]:
     """Hold the lock ``name`` of a warehouse during the block. Raises the errors of ``sole``.
 
     On a disk, the lock is a file (see ``sole``). In an object store, it is a ``lease``.
     """
     if not isinstance(store.place, Disk):
-        return lease(store.place, name, what, fix)
+        return lease(store.place, name, what)
     with disk_problems(store.root):
         path = store.work_directory("locks") / segment(name, after=".claim")
-    return sole(path, what, fix)
+    return sole(path, what)
 
 
 @contextmanager
-def lease(place: Place, name: str, what: str, fix: str) -> Iterator[None]:
+def lease(place: Place, name: str, what: str) -> Iterator[None]:
     """Hold a lease during the block, while a thread renews it. Raises the errors of ``lock``."""
     token, ended = uuid.uuid4().hex, threading.Event()
-    log.commit(place, lambda draft: _take(draft, name, token, what, fix), "", f"lock {name}")
+    log.commit(place, lambda draft: _take(draft, name, token, what), "", f"lock {name}")
     log.HELD[str(place), name] = token
 
     def renew() -> None:
@@ -157,10 +159,10 @@ def lease(place: Place, name: str, what: str, fix: str) -> Iterator[None]:
             log.commit(place, lambda draft: _release(draft, name, token), "", f"unlock {name}")
 
 
-def _take(draft: Draft, name: str, token: str, what: str, fix: str) -> None:
+def _take(draft: Draft, name: str, token: str, what: str) -> None:
     lease = draft.leases.get(name)
     if lease and lease["token"] != token and _is_alive(lease):
-        raise UsageProblem(what, f"another command writes to it: {lease['holder']}", fix)
+        raise _is_busy(what, str(lease["holder"]))
     _renew(draft, name, token)
 
 

@@ -37,8 +37,6 @@ _KNOWN = {
     "corrected slope": Display("corrected slope", 1, 2),
     "correlation": Display("correlation", 1, 3),
     "rank correlation": Display("rank correlation", 1, 3),
-    "us rank": Display("rank by US", 1, 0),
-    "aufc rank": Display("rank by AuFC", 1, 0),
     "us_model": Display("US %", 100, 1),
     "us_reference": Display("reference's US %", 100, 1),
     "us_difference": Display("difference in US points", 100, 1, True),

@@ -75,17 +75,14 @@ def one_of(*names: str) -> AfterValidator:
     return AfterValidator(check)
 
 
-def load(
-    kind: type[Kind], source: Path | Traversable | str, what: str, fix: str = "", **fixed: object
-) -> Kind:
+def load(kind: type[Kind], source: Path | Traversable | str, what: str, **fixed: object) -> Kind:
     """Make an object of the dataclass ``kind`` from a TOML file or TOML text.
 
-    A ``source`` of type ``str`` is TOML text. Any other ``source`` is a file. For ``what`` and
-    ``fix``, see :func:`read`. ``fixed`` sets fields that the file must not set. Raises
-    ``UsageProblem`` if the file doesn't exist. Raises ``BadInput``, with the key and the expected
-    value, if the content is invalid.
+    A ``source`` of type ``str`` is TOML text. Any other ``source`` is a file. Messages call it
+    ``what``. ``fixed`` sets fields that the file must not set. Raises ``UsageProblem`` if the file
+    doesn't exist. Raises ``BadInput``, with the key and the expected value, for invalid content.
     """
-    content = parsed(source if isinstance(source, str) else read_text(source, what, fix), what)
+    content = parsed(source if isinstance(source, str) else read_text(source, what), what)
     return checked(kind, content, what, **fixed)
 
 
@@ -112,17 +109,20 @@ def _table_of(value: object) -> dict[str, str]:
     return {type(value).__name__: str(value)}
 
 
-def read(file: Path | Traversable, what: str = "", fix: str = "") -> dict[str, Any]:
-    """Read a TOML file. Messages call the file ``what``. ``fix`` is advice for a missing file.
+def read(file: Path | Traversable, what: str = "") -> dict[str, Any]:
+    """Read a TOML file. Messages call it ``what``.
 
     Raises ``UsageProblem`` if the file doesn't exist, ``BadInput`` if it isn't TOML in UTF-8.
     """
     what = what or str(file)
-    return parsed(read_text(file, what, fix), what)
+    return parsed(read_text(file, what), what)
 
 
 def read_text(file: Path | Traversable, what: str, fix: str = "") -> str:
-    """Read a UTF-8 file. Raises ``UsageProblem`` if it's missing, ``BadInput`` if unreadable."""
+    """Read a UTF-8 file. Messages call it ``what``. ``fix`` is advice for a missing file.
+
+    Raises ``UsageProblem`` if the file is missing, ``BadInput`` if it is unreadable.
+    """
     try:
         return (content(file) if isinstance(file, Path) else file.read_bytes()).decode()
     except FileNotFoundError:

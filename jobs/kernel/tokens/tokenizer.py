@@ -267,15 +267,12 @@ class Targets:
     language: str = ""
 
     def checked(self) -> Targets:
-        """Check that each target is a single token and that none is repeated. Return the targets.
+        """Check that each target is a single token. Return the targets.
 
         Raises:
-            UsageProblem: there are no words, or a word is listed twice or is not a token.
+            UsageProblem: a word is not a token.
             MissingComponent: the language is not English, and spaCy is not installed.
         """
-        if not self.words or len(set(self.words)) != len(self.words):
-            what = f"targets {', '.join(self.words)}".strip()
-            raise UsageProblem(what, "are missing or repeat a word", "give each word once")
         all_tokens = tokenize_all(self.words, self.words, self.language)
         for word, tokens in zip(self.words, all_tokens, strict=True):
             if tokens != [word]:
