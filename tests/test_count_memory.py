@@ -14,7 +14,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 from pytest import MonkeyPatch
 
-from plumbline.jobs.counting import shard
 from plumbline.jobs.counting.shard import count_shard, line_blocks
 from plumbline.jobs.kernel import counter
 from plumbline.jobs.kernel.cooccurrences import RULES
@@ -25,7 +24,6 @@ from plumbline.jobs.kernel.line_verdict import LONGEST_JUDGED
 from plumbline.jobs.kernel.memory import SLACK, Limits
 from plumbline.jobs.kernel.tokens.chunk_words import MAX_CHUNK
 from plumbline.jobs.kernel.tokens.tokenizer import Targets, tokenize, tokenize_all
-from plumbline.warehouse.errors import BadInput
 from plumbline.warehouse.input.shards import write_jsonl_zst
 from tests.oracle_counts import (
     DOCUMENT,
@@ -122,18 +120,24 @@ def test_document_longer_than_all_buffers() -> None:
 
 
 @pytest.mark.parametrize("read_ahead", [False, True])
-def test_blocks_have_whole_lines(
-    tmp_path: Path, read_ahead: bool, monkeypatch: MonkeyPatch
-) -> None:
+def test_long_lines_go_through_a_file(tmp_path: Path, read_ahead: bool) -> None:
     path = tmp_path / "a.jsonl.zst"
-    texts = ["tea she", "nurse he " * 400_000, "queen", "her tea\n" * 300_000, "he"]
+    texts = [
+        "tea she",
+        "nurse he " * 400_000,
+        "queen",
+        "her tea\n" * 300_000,
+        "he",
+        "x " * 2_000_000,
+    ]
     write_jsonl_zst(path, texts)
-    monkeypatch.setattr(shard, "_BLOCK", 1 << 20)
-    blocks = [bytes(b[:end]) for b, end in line_blocks(path, read_ahead)]
+    limit = 1 << 20
+    blocks = [bytes(b[:end]) for b, end in line_blocks(path, limit, read_ahead)]
     assert [json.loads(line)["text"] for block in blocks for line in block.splitlines()] == texts
-    monkeypatch.setattr(shard, "LONGEST_LINE", 1 << 21)
-    with pytest.raises(BadInput, match=r"a\.jsonl\.zst: a line has more than 2,097,152 bytes"):
-        list(line_blocks(path, read_ahead))
+    # Each long line is a block of its own, without the newline that ends it.
+    assert [len(json.loads(b)["text"]) for b in blocks if not b.endswith(b"\n")] == [
+        len(text) for text in texts if len(text) > limit
+    ]
 
 
 def test_long_line_that_is_no_json_is_rejected(tmp_path: Path) -> None:

@@ -10,6 +10,7 @@ import sys
 import tempfile
 import threading
 import traceback
+from collections import deque
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing, suppress
@@ -58,13 +59,21 @@ class LocalEngine:
 
     def count(self, shards: Sequence[str], job: ShardJob, update: Update) -> list[ShardLedger]:
         """Count the shards. Return their ledgers in any order. Several threads report progress."""
-        left, done = iter(shards), list[ShardLedger]()
+        left, done = deque(shards), list[ShardLedger]()
         update(0, len(shards))
 
         def count_remaining(count: Callable[[str], ShardLedger]) -> None:
-            for shard in left:  # all threads share this iterator, so each shard is taken once
-                done.append(count(shard))
-                update(len(done), len(shards))
+            try:
+                while True:
+                    try:
+                        shard = left.popleft()
+                    except IndexError:
+                        return
+                    done.append(count(shard))
+                    update(len(done), len(shards))
+            except BaseException:
+                left.clear()
+                raise
 
         n_helpers = n_processes(shards) - 1
         job = replace(job, read_ahead=n_helpers + 1 < n_cores())

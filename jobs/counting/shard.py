@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+import mmap
+import tempfile
+from collections.abc import Generator, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from itertools import islice, repeat
 from pathlib import Path
@@ -15,12 +17,14 @@ from plumbline.jobs.kernel.corpus_options import CorpusOptions
 from plumbline.jobs.kernel.counter import Counter, ShardCounts, Spill, decoded
 from plumbline.jobs.kernel.memory import SLACK, Limits
 from plumbline.jobs.kernel.tokens.tokenizer import Targets
-from plumbline.warehouse.errors import BadInput
+from plumbline.warehouse.errors import BadInput, UsageProblem
 from plumbline.warehouse.input.remote_files import ByteStream
-from plumbline.warehouse.input.shards import LONGEST_LINE, column_values, is_parquet, text_column
+from plumbline.warehouse.input.shards import column_values, is_parquet, text_column
 
 #: Bytes per block. It is large, since decompressing and counting evict each other's cached data.
 _BLOCK = 1 << 23
+#: A line longer than this many bytes is stored in a temporary file instead of memory.
+LONG_LINE = 1 << 25
 
 Block = tuple[NDArray[np.uint8], int]
 
@@ -43,8 +47,8 @@ def count_shard(
         read_ahead: decompress JSON lines in another thread, which needs a core of its own.
 
     Raises:
-        BadInput: the shard is truncated, damaged or unreadable, has no text column (Parquet), or
-            has a line that is too long. A shard is counted completely or not at all.
+        BadInput: the shard is truncated, damaged or unreadable, or has no text column (Parquet).
+            A shard is counted completely or not at all.
     """
     key = targets, options, limits
     counter = _spare.pop(key, None) or Counter(targets, options, spill, limits)
@@ -74,28 +78,39 @@ def _sources(path: Path, field: str | None) -> Iterator[str | None]:
     yield from repeat(None)
 
 
-def line_blocks(path: Path, read_ahead: bool = False) -> Iterator[Block]:
+def line_blocks(
+    path: Path, long_line: int = LONG_LINE, read_ahead: bool = False
+) -> Iterator[Block]:
     """Yield blocks of whole lines. A block is a buffer and the index at which its lines end.
 
-    The next block reuses the buffer. At least SLACK bytes follow the lines. With ``read_ahead``,
-    another thread reads the next block while the caller uses this one.
+    The next block reuses the buffer. At least SLACK bytes follow the lines. A line longer than
+    ``long_line`` bytes is a block by itself, mapped from a temporary file to save memory. With
+    ``read_ahead``, another thread reads the next block while the caller uses this one.
 
-    Raises ``BadInput`` if the file can't be read, or has a line longer than ``LONGEST_LINE`` bytes.
+    Raises ``BadInput`` if the file can't be read, and ``UsageProblem`` if the temporary file can't
+    be written.
     """
+    block = min(_BLOCK, long_line)
     with ByteStream(path) as opened, ThreadPoolExecutor(1) as reader:
-        stream = _ReadAhead(opened, reader) if read_ahead else opened
+        stream = _ReadAhead(opened, block, reader) if read_ahead else opened
         buf, n_kept = np.empty(2 * _BLOCK + SLACK, np.uint8), 0
-        while n := stream.readinto(buf[n_kept : n_kept + _BLOCK]):
+        while n := stream.readinto(buf[n_kept : n_kept + block]):
             end = n_kept + n
-            if cut := _last_newline(buf, n_kept, end):
+            cut = _last_newline(buf, n_kept, end)
+            if cut:
                 yield buf, cut
                 buf[: end - cut] = buf[cut:end].copy()
             n_kept = end - cut
-            if n_kept > LONGEST_LINE:
-                problem = f"a line has more than {LONGEST_LINE:,} bytes, the longest that is read"
-                raise BadInput(f"shard {path.name}", problem, "leave it out")
-            if n_kept + _BLOCK + SLACK > buf.size:
-                buf = np.concatenate([buf[:n_kept], np.empty(n_kept + _BLOCK + SLACK, np.uint8)])
+            if n_kept > long_line:
+                rest = yield from _long_line(stream, buf, n_kept, block)
+                n_kept = len(rest)
+                buf[:n_kept] = np.frombuffer(rest, np.uint8)
+                if cut := _last_newline(buf, 0, n_kept):
+                    yield buf, cut
+                    buf[: n_kept - cut] = buf[cut:n_kept].copy()
+                    n_kept -= cut
+            elif n_kept + block + SLACK > buf.size:
+                buf = np.concatenate([buf[:n_kept], np.empty(n_kept + block + SLACK, np.uint8)])
         if n_kept:
             yield buf, n_kept
 
@@ -103,9 +118,9 @@ def line_blocks(path: Path, read_ahead: bool = False) -> Iterator[Block]:
 class _ReadAhead:
     """A stream that reads and decompresses its next block in another thread."""
 
-    def __init__(self, stream: ByteStream, reader: ThreadPoolExecutor) -> None:
+    def __init__(self, stream: ByteStream, n_bytes: int, reader: ThreadPoolExecutor) -> None:
         self._stream, self._reader = stream, reader
-        self._ahead = np.empty(_BLOCK, np.uint8)
+        self._ahead = np.empty(n_bytes, np.uint8)
         self._read = reader.submit(stream.readinto, self._ahead)
 
     def readinto(self, buffer: NDArray[np.uint8]) -> int:
@@ -114,6 +129,29 @@ class _ReadAhead:
             buffer[:n] = self._ahead[:n]
             self._read = self._reader.submit(self._stream.readinto, self._ahead)
         return n
+
+
+def _long_line(
+    stream: _ReadAhead | ByteStream, buf: NDArray[np.uint8], n_kept: int, block: int
+) -> Generator[Block, None, bytes]:
+    """Yield the whole line that starts with buf[:n_kept]. Return the bytes read after the line."""
+    size, newline, rest, part = 0, b"", b"", buf[:n_kept].tobytes()
+    with tempfile.TemporaryFile(prefix="plumbline-line-") as file:
+        try:
+            while part and not newline:
+                line, newline, rest = part.partition(b"\n")
+                size += file.write(line)
+                part = b"" if newline else buf[: stream.readinto(buf[:block])].tobytes()
+            file.write(bytes(SLACK))
+            file.flush()
+        except OSError as e:
+            problem = f"a line of more than {size:,} bytes does not fit: {e.strerror}"
+            fix = "set TMPDIR to a directory with more room"
+            raise UsageProblem(f"directory {tempfile.gettempdir()}", problem, fix) from e
+        # The block is writable, like the other blocks, but writing to it doesn't change the file.
+        mapped = mmap.mmap(file.fileno(), size + SLACK, access=mmap.ACCESS_COPY)
+        yield np.frombuffer(mapped, np.uint8), size
+    return rest
 
 
 def _last_newline(buf: NDArray[np.uint8], start: int, end: int) -> int:

@@ -32,7 +32,7 @@ _PACK = "make a shard of text files with plumbline corpus pack"
 #: Advice for a path or pattern that matches no file.
 _CHECK_PATH = "check the path or the pattern, docs/corpora.md"
 _BLOCK_BYTES = 1 << 22
-#: Longest line, in bytes, that is read.
+#: Longest line, in bytes, that ``lines`` reads. Counting reads lines of twice this length.
 LONGEST_LINE = 1 << 27
 #: Rows per batch of a Parquet shard.
 _BATCH_ROWS = 1024
