@@ -80,7 +80,8 @@ def board(figures: Floats, clusters: Ints, strata: Ints | None = None) -> dict[s
     one entry per model. Rank 1 has the largest mean. Models with equal means share the best rank.
 
     ``figures`` has one row per pair and one column per model. Missing figures are NaN. Every two
-    models are compared with Student's t test, and the p-values are corrected with Holm's method.
+    models are compared with Student's t test, and the p-values are corrected with Holm's method. If
+    all figures are 0 or 1, t comes from ``_bonett_price``, as in the macro `preference_pairwise`.
     A model's interval follows from how many means are significantly larger or smaller (Mogstad,
     Romano, Shaikh and Wilhelm 2024). With 95% probability, all intervals contain the true rank. A
     difference isn't significant if it is the same in all pairs, or if there are fewer than
@@ -97,7 +98,10 @@ def board(figures: Floats, clusters: Ints, strata: Ints | None = None) -> dict[s
     df = degrees_of_freedom(clusters) if n_clusters(clusters) >= LEAST_CLUSTERS else 0.0
     values = np.nanmean(figures, axis=0)
     is_known = (variance > ROUNDING) & _differ_in_enough(figures, clusters)
-    t = (values[:, None] - values) / np.sqrt(np.where(is_known, variance, 1.0))
+    variance = np.where(is_known, variance, 1.0)
+    t = (values[:, None] - values) / np.sqrt(variance)
+    if np.isin(figures[~np.isnan(figures)], (0, 1)).all():
+        t = _bonett_price(figures, variance)
     # p[i, j] tests whether the mean of model i is larger than the mean of model j.
     p = np.where(is_known & (df > 0), stdtr(max(df, 1.0), -t), 1.0)
     is_other = ~np.eye(len(values), dtype=bool)
@@ -109,6 +113,23 @@ def board(figures: Floats, clusters: Ints, strata: Ints | None = None) -> dict[s
         "rank_low": 1 + is_larger.sum(axis=0),
         "rank_high": len(values) - is_larger.sum(axis=1),
     }
+
+
+def _bonett_price(figures: Floats, variance: Floats) -> Floats:
+    """Return t of every two models' difference of shares, from Bonett and Price's interval.
+
+    ``figures`` are 0 or 1. ``variance`` is that of the differences. As in the macro `bonett_price`,
+    one pair is added for each direction, so t is smaller than the difference over its error if few
+    independent pairs would have the same error.
+    """
+    is_known = ~np.isnan(figures)
+    one, zero = (figures == 1).astype(float), (figures == 0).astype(float)
+    n_both = is_known.astype(float).T @ is_known
+    above, below = one.T @ zero / n_both, zero.T @ one / n_both
+    n = (above + below - (above - below) ** 2) / variance
+    centre = n * (above - below) / (n + 2)
+    error = np.sqrt(((n * (above + below) + 2) / (n + 2) - centre**2) / (n + 2))
+    return np.asarray(centre / error)
 
 
 def _differ_in_enough(figures: Floats, clusters: Ints) -> Bools:
