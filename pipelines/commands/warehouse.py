@@ -11,7 +11,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from plumbline.pipelines.command.base import Command, Context, Done, On, Row
+from plumbline.pipelines.command.base import WARNING, Command, Context, Done, On, Row
 from plumbline.pipelines.report.facts import Facts
 from plumbline.pipelines.report.sentences import version_changed, version_changes
 from plumbline.warehouse import run_records
@@ -134,7 +134,10 @@ class Restore(Command):
 
     def _versions(self, store: Store) -> Done:
         authors = {row["run_id"]: row["author"] for row in store.read("run").to_pylist()}
-        snapshots = (log.snapshot(store.place, v) for v in reversed(log.versions(store.place)))
+        snapshots = []
+        for version in reversed(log.versions(store.place)):
+            with suppress(BadInput):  # `warehouse check` names damaged commits
+                snapshots.append(log.snapshot(store.place, version))
         rows = [
             {"version": s.version, "time_utc": f"{s.time:%Y-%m-%d %H:%M:%S}"}
             | {"run_id": s.run_id, "what": s.about, "author": authors.get(s.run_id)}
@@ -205,5 +208,8 @@ def _changes(store: Store, run_id: str = "") -> list[str]:
     """Say how models with a --name changed, in all runs or only in the run ``run_id``."""
     if not any(store.read("model")["name"].to_pylist()):
         return []
-    changes = version_changes(Facts(store))
+    try:
+        changes = version_changes(Facts(store))
+    except BadInput as e:  # the runs are still worth seeing if another table is damaged
+        return [f"{WARNING}{e}"]
     return [version_changed(row) for row in changes if run_id in ("", row["run_id"])]
