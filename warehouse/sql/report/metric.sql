@@ -20,4 +20,5 @@ LEFT JOIN model_rank AS r
     ON r.benchmark = m.benchmark AND r.groups = m.groups AND r.metric = m.metric
     AND r.model_key = m.model_key AND m.subset = 'all' AND (m.metric <> 'aufc' OR m.unit = 'nats')
 ORDER BY
-    m.benchmark, m.groups <> 'she/he', m.groups, m.model, m.model_key, corpus, contrast, eta_nats, subset, m.metric, options;
+    m.benchmark, m.groups <> 'she/he', m.groups, m.model, m.model_key, corpus, contrast, eta_nats,
+    subset, m.metric, options;
