@@ -16,6 +16,7 @@ from typing import TYPE_CHECKING
 import pytest
 from hypothesis import settings
 
+from plumbline.eval_workers.chat import client
 from plumbline.warehouse.storage.store import Store
 
 if TYPE_CHECKING:
@@ -36,6 +37,8 @@ os.environ.setdefault("OMP_NUM_THREADS", "1")
 # Spark's JVM lives for seconds here: compiling its code twice and collecting garbage side by side
 # cost more than they save.
 os.environ.setdefault("SPARK_SUBMIT_OPTS", "-XX:TieredStopAtLevel=1 -XX:+UseSerialGC")
+# Failed requests are repeated at once, and fewer times.
+client.MAX_ATTEMPTS, client.FIRST_WAIT_S, client.LONGEST_WAIT_S = 4, 0.01, 5.0
 
 
 def reference_directory() -> Path | None:

@@ -236,7 +236,7 @@ def test_killed_midway_nothing_that_was_answered_is_asked_again(
 def drop(store: Store, case: Asked) -> None:
     """Remove the results of a case: its requests are in the ledger."""
     for table in {*case.tables} - {"model", "sampling"}:
-        store.drop(table, {})
+        store.replace(table, [], {}, "")
 
 
 def test_a_damaged_or_open_ledger_is_refused_and_nothing_is_paid_for_twice(store: Store) -> None:

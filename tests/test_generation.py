@@ -2,17 +2,14 @@
 
 import asyncio
 from collections import Counter
-from collections.abc import Iterator
 from dataclasses import replace
 from pathlib import Path
 from random import Random
 from typing import Any
 
-import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from plumbline.eval_workers.chat import client
 from plumbline.eval_workers.chat.client import ServerOptions
 from plumbline.eval_workers.chat.replies import sentences
 from plumbline.eval_workers.chat.requests import Reply, Request
@@ -26,15 +23,6 @@ from tests.chat_server import ChatServer, Say, good_script, serving
 SPEC = BuildSpec(model="scripted", n_sentences=3)
 WORDS = ["clock", "garden", "window", "spoon"]
 N_AT_ONCE = 4
-
-
-@pytest.fixture(scope="module", autouse=True)
-def quick() -> Iterator[None]:
-    """Failed requests are repeated at once, and fewer times."""
-    with pytest.MonkeyPatch.context() as patch:
-        for name, value in {"MAX_ATTEMPTS": 4, "FIRST_WAIT_S": 0.01, "LONGEST_WAIT_S": 5.0}.items():
-            patch.setattr(client, name, value)
-        yield
 
 
 def build(
