@@ -2,6 +2,7 @@
 
 import math
 
+import duckdb
 import numpy as np
 import pytest
 from hypothesis import given
@@ -12,6 +13,7 @@ from plumbline.eval_workers.scoring.measure import measure
 from plumbline.eval_workers.scoring.ranks_and_power import (
     MEASURES,
     PairDesign,
+    _bonett_price,
     board,
     holm,
     powers,
@@ -25,7 +27,7 @@ from plumbline.eval_workers.scoring.scored_pairs import (
     influences,
     variances,
 )
-from plumbline.warehouse.query.connection import rows_of
+from plumbline.warehouse.query.connection import rows_of, sql
 from plumbline.warehouse.run_records import recorded
 from plumbline.warehouse.storage.store import Store
 from tests.metric_rows import fill, pair, score, scored_by
@@ -226,3 +228,19 @@ def test_no_power_is_told_of_a_spread_that_is_not_known(
     found = list(powers(scored(np.array(lean, float), np.arange(len(lean))[:, None])))
     assert {row["measure"] for row in found} == known
     assert all(row["smallest"] is None or row["smallest"] > 0 for row in found)
+
+
+def test_us_is_told_apart_by_the_interval_of_the_comparison() -> None:
+    """The macros of `preference_pairwise`, where Student's t alone would tell the models apart."""
+    figures = np.zeros((60, 2))
+    figures[np.arange(0, 60, 6) + np.arange(10) % 3, 0] = 1  # one pair of each of ten words
+    variance = np.full((2, 2), 0.004)
+    found = _bonett_price(figures, variance)
+    share, n = 10 / 60, (10 / 60 - (10 / 60) ** 2) / 0.004
+    macros = sql("views/00_interval_macro")
+    with duckdb.connect() as connection:
+        connection.execute(macros)
+        query = "SELECT bonett_price_centre($s, 0, $n) / bonett_price_se($s, 0, $n)"
+        (wanted,) = connection.execute(query, {"s": share, "n": n}).fetchone() or ()
+    assert found[0, 1] == pytest.approx(wanted) == pytest.approx(-found[1, 0])
+    assert found[0, 1] < share / math.sqrt(0.004)
